@@ -29,12 +29,18 @@ from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW, Traffic
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire, wiped
 from dynashard_patterns import Counter, CounterStore
 from dynashard_patterns.counters import bounds_of
+from dynashard_patterns.counters.shares import Side
 
 REGISTRY: Final = Registry()
 _KEY: Final = {"tenant": "t", "id": "1"}
 _ORDERS: Final = "c.v1.Order:"
 _KINDS: Final = (("take", "take", "take", "add"), ("take", "take", "add", "value", "value"))
 _MOST: Final = 3
+_SIDES: Final[tuple[Side, Side]] = ("value", "spare")
+_SLOW: Final = (0.4, 0.1)
+"""The shares of reads that are slow, in schedules with faults: before the controller has begun, and after."""
+_BEFORE: Final = (0, 20, 60, 120)
+"""How many turns are left to others before the controller begins, and before what is late is executed."""
 
 
 class Tickets(
@@ -70,6 +76,15 @@ class CountedDatabase(LateDatabase):
     """Notes between which turns orders were executed."""
 
     orders: dict[str, tuple[float, float]] = field(default_factory=dict)
+    growing: bool = False
+
+    def _draw_fault(self, operation: str, request: Mapping[str, Any], check: Check | None) -> str:
+        """See `Database._draw_fault`. Reads of parts may be slow, so that their answers come after their views."""
+        drawn, faults = super()._draw_fault(operation, request, check), self.faults
+        read = operation == "TransactGetItems" or (operation == "BatchGetItem" and TABLE in request["RequestItems"])
+        if read and not drawn and faults.rate and faults.random.random() < _SLOW[self.growing]:
+            return "slow"
+        return drawn
 
     def _transact(self, actor: Actor, request: Mapping[str, Any], check: Check | None) -> Wire:
         begun = self.scheduler.steps
@@ -190,6 +205,8 @@ class CounterSchedule:
         self._traffic = Traffic(self._database, Tickets, (), _KINDS, indexes=())
         self._asked: list[Asked] = []
         self._begun = 0
+        if random.random() < 0.5:
+            self._database.delay = self._delay
 
     def run(self) -> Outcome:
         """Run the schedule to its end; raises `AnomalyError` if an answer is false."""
@@ -198,7 +215,7 @@ class CounterSchedule:
             self._prepare()
             for number in range(self._random.choice((2, 2, 3, 4))):
                 self._scheduler.spawn(f"client{number}", self._client)
-            self._scheduler.spawn("controller", self._resize.control)
+            self._scheduler.spawn("controller", self._control)
             self._scheduler.run()
             self._database.faults.rate = self._kills.rate = 0.0
             self._scheduler.spawn("finisher", self._finish)
@@ -239,6 +256,18 @@ class CounterSchedule:
     def _client(self, actor: Actor) -> None:
         CountingClient(self._traffic, actor, self._asked).run(self._random.choice((2, 3, 5)), self._resize)
 
+    def _delay(self, actor: Actor) -> None:
+        """Wait until the parts have become more, and until others have changed them."""
+        self._resize.delay(actor)
+        for _ in range(actor.random.choice(_BEFORE)):
+            self._scheduler.pause(actor)
+
+    def _control(self, actor: Actor) -> None:
+        for _ in range(actor.random.choice(_BEFORE)):
+            self._scheduler.pause(actor)
+        self._database.growing = True
+        self._resize.control(actor)
+
     def _finish(self, actor: Actor) -> None:
         client = CountingClient(self._traffic, actor, self._asked)
         client.value()
@@ -249,7 +278,7 @@ class CounterSchedule:
         if orders != self._database.orders.keys():
             raise AnomalyError(f"orders are stored that were not executed: {orders ^ self._database.orders.keys()}")
         parts = [item for item in items if item[PK]["S"].startswith(f"{self._entity.name}:")]
-        numbers = {side: {int(each[SK]["S"]): int(each[side]["N"]) for each in parts} for side in ("value", "spare")}
+        numbers = {side: {int(each[SK]["S"]): int(each[side]["N"]) for each in parts} for side in _SIDES}
         value, bounds = sum(numbers["value"].values()), bounds_of(Tickets)
         moments = {name: (start, end) for name, (start, end) in self._database.orders.items()}
         false = judge(self._asked, moments, value, self._begun, bounds)
@@ -257,9 +286,9 @@ class CounterSchedule:
             false.append(f"value and spare differ: {numbers}")
         false += [
             f"part {part} has {number}, beyond its bound"
-            for side in ("value", "spare")
+            for side in _SIDES
             for part, number in numbers[side].items()
-            if number < bounds.least(side, part)  # type: ignore[arg-type] - both are sides
+            if number < bounds.least(side, part)
         ]
         record = self._database.record(family_of(self._entity))
         most = self._origin if record is None else record.count
