@@ -22,6 +22,8 @@ SCOPE: Final = "scope"
 """The claim that lists the caller's scopes, unless the settings name another one."""
 READ_RIGHTS: Final = ("list", "get")
 WRITE_RIGHTS: Final = ("create", "put", "update", "delete")
+CHANGE_RIGHTS: Final = ("add", "take")
+"""What changes a counter, and requires what writes do."""
 _SCOPE_TOKEN: Final = re.compile(r"[!#-\[\]-~]+")
 """A scope as RFC 6749 writes it."""
 _FIELD: Final = re.compile(r"\{(\w+)\}")
@@ -144,7 +146,7 @@ class Access(Struct, frozen=True, kw_only=True):
             return self.operations[right]
         if right in READ_RIGHTS:
             return self.read
-        return self.write if right in WRITE_RIGHTS else None
+        return self.write if right in (*WRITE_RIGHTS, *CHANGE_RIGHTS) else None
 
     @property
     def owner_field(self) -> str | None:

@@ -138,6 +138,7 @@ class ServedCounter(Struct, frozen=True):
         path: the REST path below `/v1`.
         operations: what callers may do: some of `get`, `add`, `take` and `delete`.
         tag: as in `Exposed`.
+        access: who may do what; None for every caller of the tenant. The owner is a field of the path.
 
     Raises:
         DeclarationError: the class does not declare a counter, its key has no tenant, or an operation is unknown.
@@ -147,6 +148,7 @@ class ServedCounter(Struct, frozen=True):
     path: str
     operations: tuple[str, ...] = ("get", "add", "take")
     tag: str | None = None
+    access: Access | None = None
 
     def __post_init__(self) -> None:
         from dynashard_patterns.counters import bounds_of  # noqa: PLC0415 - a domain without counters needs none of it
@@ -159,6 +161,8 @@ class ServedCounter(Struct, frozen=True):
         if odd or not self.operations:
             reason = f"operations are some of {', '.join(OF_COUNTERS)}, not {', '.join(odd) or 'none'}"
             raise DeclarationError(entity.name, f"cannot be served as /{self.path}: {reason}")
+        fields = [name for name in entity.partition_fields if name != TENANT]
+        check_access(self.access, entity.name, self.operations, fields)
 
 
 class ServedEdges(Struct, frozen=True):

@@ -93,7 +93,9 @@ class Declarations:
         """Who may do what at each path. A listing of several entities has the rules of all of them, and none here."""
         yield from (RulesOf(one.path, one.operations, one.access) for one in self.entities if one.operations)
         for each in self.served:
-            if isinstance(each, ServedEdges):
+            if isinstance(each, ServedCounter):
+                yield RulesOf(each.path, each.operations, each.access)
+            elif isinstance(each, ServedEdges):
                 yield RulesOf(each.path, EDGE_RIGHTS, each.access)
             elif isinstance(each, ServedRollUps):
                 yield RulesOf(each.path, ("list",), each.access)

@@ -8,7 +8,7 @@ from domain.samples.articles import SLUG
 from domain.samples.fields import ShortText
 from dynashard import Key, Shards
 from dynashard_patterns import Counter
-from dynashard_serving.declare import ServedCounter
+from dynashard_serving.declare import Access, ServedCounter
 
 
 class Seats(
@@ -39,5 +39,7 @@ class Likes(
     slug: Annotated[str, Field(pattern=SLUG, max_length=300)]
 
 
-SEATS: Final = ServedCounter(Seats, path="seats")
-LIKES: Final = ServedCounter(Likes, path="likes", tag="articles")
+SEATS: Final = ServedCounter(Seats, path="seats", access=Access(read="seats:read", write="seats:write"))
+LIKES: Final = ServedCounter(
+    Likes, path="likes", tag="articles", access=Access(read="articles:read", write="likes:write")
+)

@@ -57,12 +57,12 @@ class CounterRoutes:
         """`GET`: 200, with 0 if nothing was ever counted."""
         wanted = model_of(ValueWanted, incoming.query)
         key = self._paths.key_of(incoming.path)
-        return json_response(self._counts.value(incoming.tenant, key, approximate=wanted.approximate))
+        return json_response(self._counts.value(incoming.caller, key, approximate=wanted.approximate))
 
     def delete(self, incoming: ApiRequest) -> Response[Any]:
         """`DELETE`: 204."""
         consistent_only(incoming.query, allowed=False)
-        self._counts.delete(incoming.tenant, self._paths.key_of(incoming.path))
+        self._counts.delete(incoming.caller, self._paths.key_of(incoming.path))
         return Response(HTTPStatus.NO_CONTENT, body="")
 
     def add(self, incoming: ApiRequest) -> Response[Any]:
@@ -77,5 +77,5 @@ class CounterRoutes:
         consistent_only(incoming.query, allowed=False)
         key = self._paths.key_of(incoming.path.removesuffix(f"/{verb}"))
         body, repeats = incoming.json_object(), idempotency_key(incoming.headers)
-        done = self._counts.change(verb, incoming.tenant, key, body, repeats)
+        done = self._counts.change(verb, incoming.caller, key, body, repeats)
         return json_response(done.document, headers={"Idempotency-Replayed": "true"} if done.replayed else {})

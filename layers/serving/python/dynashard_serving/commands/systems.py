@@ -59,18 +59,18 @@ class CounterOperations:
 
     def _get(self, asked: Members) -> Document:
         asked.only("key", "approximate")
-        return self._counts.value(asked.tenant, asked.document("key"), approximate=asked.flag("approximate"))
+        return self._counts.value(asked.caller, asked.document("key"), approximate=asked.flag("approximate"))
 
     def _change(self, verb: Verb, asked: Members) -> Document:
         asked.only("key", "amount", "idempotency_key")
         amount = asked.members.get("amount")
         body = {} if amount is None else {"amount": amount}
         repeats = asked.text("idempotency_key")
-        return self._counts.change(verb, asked.tenant, asked.document("key"), body, repeats).document
+        return self._counts.change(verb, asked.caller, asked.document("key"), body, repeats).document
 
     def _delete(self, asked: Members) -> None:
         asked.only("key")
-        self._counts.delete(asked.tenant, asked.document("key"))
+        self._counts.delete(asked.caller, asked.document("key"))
 
 
 class EdgeOperations:

@@ -21,10 +21,12 @@ from dynashard.errors import (
 from dynashard.service import Dynashard
 from dynashard.transactions import Create
 from dynashard_patterns.counters import Counter, CounterStore
+from dynashard_serving.access import Caller
 from dynashard_serving.counter_receipts import Receipt
 from dynashard_serving.declare import ServedCounter
 from dynashard_serving.documents import TENANT, Document, validated
 from dynashard_serving.idempotency import KEPT_SECONDS, usable
+from dynashard_serving.operations.permits import admitted
 from dynashard_serving.operations.served import OperationError
 
 Verb = Literal["add", "take"]
@@ -74,18 +76,18 @@ class Counts:
         self.fields = counter_fields(served.counter)
         self._key = key_model(served.counter)
 
-    def value(self, tenant: str, given: Mapping[str, Any], *, approximate: bool = False) -> Document:
+    def value(self, caller: Caller, given: Mapping[str, Any], *, approximate: bool = False) -> Document:
         """Return a counter with its value; raises and costs as `CounterStore.value`."""
-        self._require("get")
-        shown, key = self._keys(tenant, given)
+        shown, key = self._keys("get", caller, given)
         return {**shown, "value": self._counters.value(key, approximate=approximate)}
 
     def change(
-        self, verb: Verb, tenant: str, given: Mapping[str, Any], body: Document, idempotency_key: str | None = None
+        self, verb: Verb, caller: Caller, given: Mapping[str, Any], body: Document, idempotency_key: str | None = None
     ) -> Changed:
         """Add to a counter or take from it; with an idempotency key, once for all requests that have it.
 
         Raises:
+            NotPermittedError: the caller may not.
             ExhaustedError: the counter's floor or ceiling does not allow it; such a request leaves no receipt.
             IdempotencyKeyReusedError: the key came with another request.
             OutcomeUnknownError: it may have been done; with a key, the same request can be sent again.
@@ -93,8 +95,7 @@ class Counts:
 
         Cost: as `CounterStore.add`; with a key, 2 write units more, and for a repeat 1 read unit more.
         """
-        self._require(verb)
-        shown, key = self._keys(tenant, given)
+        shown, key = self._keys(verb, caller, given)
         amount = validated(Change, body).amount
         change = self._counters.add if verb == "add" else self._counters.take
         done = Changed({**shown, DONE[verb]: amount})
@@ -104,7 +105,7 @@ class Counts:
         if not usable(idempotency_key):
             message = "Use 1 to 255 printable ASCII characters."
             raise ValidationFailedError(FieldError("idempotency_key", message, "string_pattern_mismatch"))
-        receipt = self._receipt(tenant, idempotency_key, [verb, shown, amount])
+        receipt = self._receipt(caller.tenant, idempotency_key, [verb, shown, amount])
         for _ in range(_RACES):
             if self._first(change, key, amount, receipt):
                 return done
@@ -113,10 +114,9 @@ class Counts:
             # It has expired in between.
         raise WriteContendedError("The receipt of this idempotency key came and went all the time. Ask again.")
 
-    def delete(self, tenant: str, given: Mapping[str, Any]) -> None:
+    def delete(self, caller: Caller, given: Mapping[str, Any]) -> None:
         """Remove a counter, which begins at 0 again; raises and costs as `CounterStore.delete`."""
-        self._require("delete")
-        self._counters.delete(self._keys(tenant, given)[1])
+        self._counters.delete(self._keys("delete", caller, given)[1])
 
     def _first(self, change: Callable[..., object], key: Document, amount: int, receipt: Receipt) -> bool:
         """Make the change together with its receipt; return False if there is one."""
@@ -148,15 +148,15 @@ class Counts:
             expires_at=datetime.fromtimestamp(self._clock() + KEPT_SECONDS, UTC),
         )
 
-    def _keys(self, tenant: str, given: Mapping[str, Any]) -> tuple[Document, Document]:
-        """Return the fields that name a counter as callers see them, and its whole key."""
-        key = validated(self._key, given, strict=False)
-        return key.model_dump(mode="json"), {TENANT: tenant, **dict(key)}
-
-    def _require(self, operation: str) -> None:
-        if operation not in self._served.operations:
+    def _keys(self, right: str, caller: Caller, given: Mapping[str, Any]) -> tuple[Document, Document]:
+        """Return the fields that name a counter as callers see them, and its whole key, if the caller has the right."""
+        if right not in self._served.operations:
             served = ", ".join(self._served.operations)
-            raise OperationError(f"{self._served.path} has no {operation}; there are {served}")
+            raise OperationError(f"{self._served.path} has no {right}; there are {served}")
+        permit = admitted(self._served.access, f"/{self._served.path}", [right], caller)
+        key = validated(self._key, given, strict=False)
+        permit.require_new(key)
+        return key.model_dump(mode="json"), {TENANT: caller.tenant, **dict(key)}
 
 
 def counter_fields(model: type[Counter]) -> tuple[str, ...]:

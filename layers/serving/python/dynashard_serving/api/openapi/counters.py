@@ -17,6 +17,7 @@ from dynashard_serving.api.openapi.parts import (
     parameters_of,
     sentence,
 )
+from dynashard_serving.api.openapi.security import secured
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import ServedCounter
 from dynashard_serving.operations.counters import DONE, Change, ValueWanted, Verb, key_model
@@ -83,13 +84,14 @@ class _Counters:
             f"get{self._name}", "Read a counter", self._tag, text, {"200": answer("The value.", f"{self._name}Value")},
             more=("404", "409"),
         )  # fmt: skip
-        return {**found, "parameters": parameters_of(ValueWanted)}
+        return secured({**found, "parameters": parameters_of(ValueWanted)}, self._served.access, "get")
 
     def delete(self) -> Operation:
         """The removal of a counter."""
         answers = {"204": {"description": "The counter begins at 0 again."}}
         text = "Removes the counter, which begins at 0 again."
-        return operation(f"delete{self._name}", "Remove a counter", self._tag, text, answers, more=("404", "409"))
+        found = operation(f"delete{self._name}", "Remove a counter", self._tag, text, answers, more=("404", "409"))
+        return secured(found, self._served.access, "delete")
 
     def change(self, verb: Verb) -> Operation:
         """An addition or a taking."""
@@ -101,8 +103,9 @@ class _Counters:
             _TEXTS[verb].format(**limits), {"200": answer(f"What was {DONE[verb]}.", done)},
             more=("404", "409", "413", "415"),
         )  # fmt: skip
-        return {
+        described = {
             **found,
             "parameters": [IDEMPOTENCY_KEY],
             "requestBody": body(f"{self._name}Change", JSON, example=_EXAMPLE),
         }
+        return secured(described, self._served.access, verb)
