@@ -1,4 +1,4 @@
-"""Random schedules of two versions, backfills and resizes; `python -m dynashard_checks.changed_models` runs many more."""
+"""Random schedules of two versions, backfills and resizes: `python -m dynashard_checks.changed_models` runs more."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -39,6 +39,9 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
         "follow.v1.Follow": "follow.v1.Follow is not served with update; it is with create, get, delete, list, count.",
         "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
         "sequence.v1.Sequence": "sequence.v1.Sequence is not served, only by code that uses the layer.",
+        "screening.v1.Seats": "screening.v1.Seats is not served with update; it is with get, add, take.",
+        "article.v1.Likes": "article.v1.Likes is not served with update; it is with get, add, take.",
+        "counter.v1.Receipt": "counter.v1.Receipt is not served, only by code that uses the layer.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
     assert asked.route is None or asked.route in document_of(declared())["paths"]

@@ -1,194 +1,385 @@
-"""Sharded counters: spread over slots, and exact under any fault of a request."""
+"""Counters: within their bounds to the last unit, exactly once, and read at one moment."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from itertools import cycle
 from typing import Any
 
 import pytest
 
-from dynashard import Create, Entity, Key, Registry, Shards
+from dynashard import Create, Key, Registry, Shards
 from dynashard.errors import (
     DeclarationError,
+    ExhaustedError,
     InvalidKeyError,
     InvalidValueError,
     OutcomeUnknownError,
+    ThrottledError,
+    TransactionConflictError,
     TransactionRefusedError,
 )
-from dynashard.testing.faults import conflict, lost_request, meanwhile, meanwhile_repeated
+from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
+from dynashard.topology import Phase
 from dynashard.transport import metered
-from dynashard_patterns import Counters, CounterStore
+from dynashard_patterns import Counter
+from dynashard_patterns.counters.shares import LIMIT
+from tests.engine.patterns.counter_world import KEY, Likes, Seats, Stock, counters, require_sound, view
 from tests.engine.stored_things import Note, World
 
 pytestmark = pytest.mark.engine
 
-REGISTRY = Registry()
+
+def part(number: int, of: int = 4) -> Callable[[], float]:
+    """Draw one part always."""
+    return lambda: (number + 0.5) / of
 
 
-class Plays(Entity, name="test.v1.Plays", key=Key(partition="{tenant}:{series}:{slot}"), registry=REGISTRY):
-    tenant: str
-    series: str
-    slot: int
-    plays: int = 0
-    hours: Decimal = Decimal(0)
+def turns(world: World, *numbers: int) -> None:
+    drawn = cycle([(number + 0.5) / 4 for number in numbers])
+    world.drawn = lambda: next(drawn)
 
 
-class Hourly(
-    Entity, name="test.v1.Hourly", key=Key("{tenant}", "{hour:02d}#{slot:02d}"), shards=Shards(2), registry=REGISTRY
-):
-    tenant: str
-    hour: int
-    slot: int
-    count: int | None = None
+def test_a_counter_begins_at_zero_and_is_the_sum_of_its_parts(world: World) -> None:
+    turns(world, 0, 1, 2, 3)
+    stock = counters(world, Stock)
+
+    assert stock.value(KEY) == 0
+    for amount in range(1, 6):
+        stock.add(KEY, amount)
+    stock.add({**KEY, "id": "2"})
+
+    assert (stock.value(KEY), stock.value(KEY, approximate=True)) == (15, 15)
+    require_sound(world, Stock, 15, parts=5)
 
 
-PLAYS = Counters(Plays, slots=4)
-DRAMA = {"tenant": "abc", "series": "drama"}
-FILM = {"tenant": "abc", "series": "film"}
+def test_a_take_from_a_part_with_too_little_borrows_from_the_others(world: World) -> None:
+    stock = counters(world, Stock)
+    world.drawn = part(0)
+    counters(world, Stock).add(KEY, 100)
+    world.drawn = part(3)
+
+    stock = counters(world, Stock)
+    stock.take(KEY, 10)
+
+    # Half of the difference came along, so that the next takes find some at both.
+    assert stock.parts(KEY).numbers("value") == [45, 0, 0, 45]
+    require_sound(world, Stock, 90)
 
 
-def plays(world: World) -> CounterStore[Plays]:
-    turns = cycle([0.0, 0.3, 0.6, 0.99])
-    world.drawn = lambda: next(turns)
-    return CounterStore(world.store, PLAYS)
+@pytest.mark.parametrize("parts", [1, 4])
+def test_the_last_unit_is_taken_and_not_one_more(world: World, parts: int) -> None:
+    world.views.now = view(parts)
+    turns(world, 0, 1, 2, 3, 1)
+    stock = counters(world, Stock)
+    stock.add(KEY, 7)
+    for amount in (2, 1, 2):
+        stock.take(KEY, amount)
+
+    with pytest.raises(ExhaustedError, match=r"3 cannot be taken, because the floor of .* is 0: at most 2") as error:
+        stock.take(KEY, 3)
+    stock.take(KEY, 2)
+
+    assert error.value.available == 2
+    with pytest.raises(ExhaustedError, match="at most 0"):
+        stock.take(KEY)
+    require_sound(world, Stock, 0)
 
 
-def test_a_counter_is_the_sum_of_its_slots(world: World) -> None:
-    counter = plays(world)
-    for amount in range(1, 7):
-        counter.add(DRAMA, plays=amount, hours=Decimal("0.1"))
-    counter.add(FILM, plays=-2)
+def test_a_counter_without_a_unit_refuses_before_it_has_parts(world: World) -> None:
+    with pytest.raises(ExhaustedError):
+        counters(world, Stock).take(KEY)
 
-    assert counter.total(DRAMA) == {"plays": 21, "hours": Decimal("0.6")}
-    assert counter.totals([FILM, DRAMA, {**DRAMA, "series": "none"}])[::2] == [
-        {"plays": -2, "hours": 0},
-        {"plays": 0, "hours": 0},
-    ]
-    assert len({item["PK"]["S"] for item in world.raw()}) == 5
-
-
-def test_slots_may_be_part_of_sort_keys(world: World) -> None:
-    hourly = CounterStore(world.store, Counters(Hourly, slots=2))
-    for hour in (1, 1, 2):
-        hourly.add({"tenant": "abc", "hour": hour}, count=1)
-
-    assert hourly.total({"tenant": "abc", "hour": 1}, consistent=True) == {"count": 2}
-
-
-def test_adding_slots_keeps_the_total(world: World) -> None:
-    few = CounterStore(world.store, Counters(Plays, slots=1))
-    few.add(DRAMA, plays=5)
-    many = plays(world)
-    many.add(DRAMA, plays=1)
-    many.add(DRAMA, plays=1)
-
-    assert many.total(DRAMA)["plays"] == 7
-
-
-def test_an_addition_and_a_read_each_take_one_round_trip(world: World) -> None:
-    counter = plays(world)
-    with metered() as adding:
-        counter.add(DRAMA, plays=1)
-        counter.add(DRAMA, plays=1)
-    with metered() as reading:
-        counter.total(DRAMA)
-
-    assert (adding.consumed.requests, adding.consumed.write_units) == (2, 4)
-    assert (reading.consumed.requests, reading.consumed.read_units) == (1, 2)
-
-
-def test_a_step_of_a_transaction_counts_with_it_or_not_at_all(world: World) -> None:
-    counter = plays(world)
-    note = Note(tenant="abc", id="1")
-
-    world.transact(Create(note), counter.adding(DRAMA, plays=1))
-    with pytest.raises(TransactionRefusedError):
-        world.transact(Create(note), counter.adding(DRAMA, plays=1))
-
-    assert counter.total(DRAMA)["plays"] == 1
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_a_request_sent_twice_is_counted_once(world: World, *, there: bool) -> None:
-    counter = plays(world)
-    world.drawn = lambda: 0.0
-    if there:
-        counter.add(DRAMA, plays=1)
-    rival = CounterStore(world.store, PLAYS)
-    twice = meanwhile_repeated("TransactWriteItems", lambda: rival.add(DRAMA, plays=10))
-    world.faults(twice)
-    CounterStore(world.store, PLAYS).add(DRAMA, plays=1)
-
-    assert counter.total(DRAMA)["plays"] == 11 + there
-
-
-def test_conflicts_are_outlasted_and_lost_requests_counted_once(world: World) -> None:
-    world.faults(conflict("TransactWriteItems"), lost_request("TransactWriteItems", nth=3))
-    counter = plays(world)
-
-    counter.add(DRAMA, plays=1)
-    counter.add(DRAMA, plays=1)
-
-    assert counter.total(DRAMA)["plays"] == 2
-
-
-def test_an_addition_that_cannot_be_settled_is_unknown(world: World) -> None:
-    world.faults(lost_request("TransactWriteItems", nth=None))
-
-    with pytest.raises(OutcomeUnknownError):
-        plays(world).add(DRAMA, plays=1)
-
-
-def test_two_concurrent_creators_of_a_slot_are_both_counted(world: World) -> None:
-    rival = CounterStore(world.store, PLAYS)
-    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(DRAMA, plays=10)))
-    world.drawn = lambda: 0.0
-
-    CounterStore(world.store, PLAYS).add(DRAMA, plays=1)
-
-    assert plays(world).total(DRAMA)["plays"] == 11
-
-
-def test_concurrent_additions_are_all_counted(world: World) -> None:
-    counter = CounterStore(world.store, Counters(Plays, slots=2))
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda _: counter.add(DRAMA, plays=1), range(60)))
-
-    assert counter.total(DRAMA, consistent=True)["plays"] == 60
-
-
-def test_an_impossible_addition_is_refused(world: World) -> None:
-    counter = plays(world)
-    with pytest.raises(InvalidKeyError, match="slot"):
-        counter.add({**DRAMA, "slot": 1}, plays=1)
-    with pytest.raises(InvalidKeyError, match="series"):
-        counter.add({"tenant": "abc"}, plays=1)
-    with pytest.raises(InvalidValueError, match="nothing"):
-        counter.add(DRAMA, nothing=1)
-    with pytest.raises(InvalidValueError):
-        counter.add(DRAMA)
-    assert counter.totals([]) == []
     assert world.raw() == []
 
 
-WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("tenant", {"slot": "tenant"}),
-    ("text", {"slot": "text"}),
-    ("0 slots", {"slots": 0}),
-    ("101 slots", {"slots": 101}),
+def test_floor_and_ceiling_hold_at_once(world: World) -> None:
+    turns(world, 0, 3, 1, 2)
+    seats = counters(world, Seats)
+
+    seats.add(KEY, 6)
+    seats.add(KEY, 4)
+    with pytest.raises(ExhaustedError, match=r"1 cannot be added, because the ceiling of .* is 10: at most 0"):
+        seats.add(KEY)
+    require_sound(world, Seats, 10)
+    seats.take(KEY, 12)
+    with pytest.raises(ExhaustedError, match=r"floor of .* is -2"):
+        seats.take(KEY)
+    require_sound(world, Seats, -2)
+    seats.add(KEY, 12)
+
+    require_sound(world, Seats, 10)
+
+
+def test_without_bounds_a_counter_goes_any_way(world: World) -> None:
+    world.views.now = view(2)
+    likes = counters(world, Likes)
+
+    likes.take(KEY, 5)
+    likes.add(KEY, 2)
+
+    require_sound(world, Likes, -3)
+
+
+def test_steps_are_done_with_it_or_not_at_all(world: World) -> None:
+    stock, note = counters(world, Stock), Note(tenant="abc", id="1")
+    stock.add(KEY, 3)
+
+    stored = stock.take(KEY, 1, Create(note))
+    with pytest.raises(TransactionRefusedError) as refused:
+        stock.take(KEY, 1, Create(note))
+    with pytest.raises(ExhaustedError):
+        stock.take(KEY, 5, Create(Note(tenant="abc", id="2")))
+
+    assert stored == [world.notes.get({"tenant": "abc", "id": "1"})]
+    assert (refused.value.step, refused.value.reason) == (0, "already_exists")
+    assert world.notes.find({"tenant": "abc", "id": "2"}) is None
+    require_sound(world, Stock, 2)
+
+
+def test_steps_are_done_also_when_a_part_must_borrow(world: World) -> None:
+    turns(world, 0, 3)
+    stock = counters(world, Stock)
+    stock.add(KEY, 3)
+
+    stock.take(KEY, 2, Create(Note(tenant="abc", id="1")))
+
+    assert world.notes.exists({"tenant": "abc", "id": "1"})
+    require_sound(world, Stock, 1)
+
+
+def test_changes_and_reads_cost_what_the_docs_say(world: World) -> None:
+    world.drawn = part(0)
+    stock = counters(world, Stock)
+    with metered() as adding:
+        stock.add(KEY, 10)
+    with metered() as exact:
+        stock.value(KEY)
+    with metered() as cheap:
+        stock.value(KEY, approximate=True)
+    with metered() as refused, pytest.raises(ExhaustedError):
+        stock.take(KEY, 11)
+    world.views.now = view(1)
+    with metered() as single:
+        stock.value(KEY)
+
+    assert (adding.consumed.requests, adding.consumed.write_units) == (1, 2)
+    assert (exact.consumed.requests, exact.consumed.read_units) == (1, 8)
+    assert (cheap.consumed.requests, cheap.consumed.read_units) == (1, 2)
+    # A refused transaction is not metered.
+    assert (refused.consumed.requests, refused.consumed.read_units) == (2, 12)
+    assert (single.consumed.requests, single.consumed.read_units) == (1, 1)
+
+
+@pytest.mark.parametrize("fault", [lost_answer, lost_request])
+@pytest.mark.parametrize("borrows", [False, True])
+def test_a_lost_answer_takes_once(world: World, fault: Any, *, borrows: bool) -> None:
+    world.drawn = part(0)
+    counters(world, Stock).add(KEY, 4)
+    world.drawn = part(2 if borrows else 0)
+    world.faults(fault("TransactWriteItems", nth=2 if borrows else 1))
+
+    counters(world, Stock).take(KEY, 3)
+
+    require_sound(world, Stock, 1)
+
+
+def test_a_change_that_cannot_be_settled_is_unknown(world: World) -> None:
+    world.faults(lost_request("TransactWriteItems", nth=None))
+
+    with pytest.raises(OutcomeUnknownError):
+        counters(world, Stock).add(KEY)
+
+
+def test_a_rival_that_takes_what_was_to_be_borrowed_leaves_a_true_refusal(world: World) -> None:
+    world.drawn = part(0)
+    counters(world, Stock).add(KEY, 5)
+    rival = counters(world, Stock)
+    world.drawn = part(1)
+    world.faults(meanwhile("TransactWriteItems", lambda: rival.take(KEY, 5), nth=2))
+
+    with pytest.raises(ExhaustedError):
+        counters(world, Stock).take(KEY, 3)
+
+    require_sound(world, Stock, 0)
+
+
+def test_a_refusal_is_decided_at_one_moment(world: World) -> None:
+    """Half of it wanders from part 3 to part 0, which was read before: the sum that was read is too small."""
+    world.drawn = part(3)
+    stock = counters(world, Stock)
+    stock.add(KEY, 4)
+    sent = world.faults()
+
+    with pytest.raises(ExhaustedError):
+        counters(world, Stock).take(KEY, 5)
+
+    assert [call.operation for call in sent.calls] == ["TransactWriteItems", "BatchGetItem", "TransactGetItems"]
+
+
+def test_a_throttled_part_leaves_the_change_to_another(world: World) -> None:
+    turns(world, 0, 1)
+    world.faults(*(throttled("TransactWriteItems", nth=nth) for nth in range(1, 5)))
+
+    counters(world, Stock).add(KEY, 3)
+
+    assert world.throttles[0][:2] == ("test.v1.Stock", "test.v1.Stock:abc:1")
+    require_sound(world, Stock, 3, parts=1)
+
+
+def test_what_stays_throttled_or_contended_did_nothing(world: World) -> None:
+    world.faults(throttled("TransactWriteItems", nth=None))
+    with pytest.raises(ThrottledError):
+        counters(world, Stock).add(KEY)
+    world.faults(conflict("TransactWriteItems", nth=None))
+    with pytest.raises(TransactionConflictError):
+        counters(world, Stock).add(KEY)
+    world.faults()
+
+    require_sound(world, Stock, 0, parts=0)
+
+
+def test_a_read_that_conflicts_with_a_change_is_repeated(world: World) -> None:
+    counters(world, Stock).add(KEY, 3)
+    world.faults(conflict("TransactGetItems"), throttled("TransactGetItems", nth=2))
+
+    assert counters(world, Stock).value(KEY) == 3
+
+
+def test_a_read_that_stays_contended_says_so(world: World) -> None:
+    world.faults(conflict("TransactGetItems", nth=None))
+
+    with pytest.raises(TransactionConflictError):
+        counters(world, Stock).value(KEY)
+
+
+def test_readers_know_a_part_before_writers_use_it(world: World) -> None:
+    world.drawn = lambda: 0.999
+    world.views.now = view(2, target=4, phase=Phase.PREPARE)
+    counters(world, Likes).add(KEY, 1)
+    assert counters(world, Likes).parts(KEY).numbers("value") == [0, 1, 0, 0]
+
+    # Another process knows the end of it already, and this one does not.
+    world.views.now = view(4)
+    counters(world, Likes).add(KEY, 10)
+    world.views.now = view(2, target=4, phase=Phase.PREPARE)
+
+    assert counters(world, Likes).value(KEY) == 11
+
+
+def test_an_answer_after_the_end_of_the_view_is_not_believed(world: World) -> None:
+    world.views.now = view(1, expires=world.clock.at + 1)
+    counters(world, Stock).add(KEY, 1)
+
+    def grow() -> None:
+        world.clock.at += 2
+        world.views.now = view(2)
+        world.drawn = part(1, 2)
+        rival = counters(World(world.inner, world.table, world.dynamodb, views=world.views, drawn=part(1, 2)), Stock)
+        rival.add(KEY, 6)
+
+    world.faults(meanwhile("BatchGetItem", grow))
+
+    assert counters(world, Stock).value(KEY) == 7
+
+
+def test_a_refusal_after_the_end_of_the_view_is_not_believed(world: World) -> None:
+    world.views.now = view(1, expires=world.clock.at + 1)
+    counters(world, Stock).add(KEY, 1)
+
+    def grow() -> None:
+        world.views.now = view(2)
+        rival = World(world.inner, world.table, world.dynamodb, views=world.views, drawn=part(1, 2))
+        counters(rival, Stock).add(KEY, 6)
+        world.clock.at += 2
+
+    world.faults(meanwhile("TransactWriteItems", grow))
+    world.drawn = part(0)
+
+    counters(world, Stock).take(KEY, 5)
+
+    require_sound(world, Stock, 2)
+
+
+def test_a_deleted_counter_begins_again(world: World) -> None:
+    turns(world, 0, 2)
+    stock = counters(world, Stock)
+    stock.add(KEY, 3)
+    stock.add(KEY, 4)
+    rival = counters(world, Stock)
+    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(KEY, 1)))
+
+    assert counters(world, Stock).delete(KEY) == 8
+    assert world.raw() == []
+    assert stock.value(KEY) == 0
+    assert stock.delete(KEY) == 0
+
+
+def test_concurrent_takes_never_pass_the_floor(world: World) -> None:
+    world.views.now = view(4)
+    stock = counters(world, Stock)
+    stock.add(KEY, 40)
+
+    def take(_: int) -> int:
+        try:
+            stock.take(KEY)
+        except ExhaustedError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = sum(pool.map(take, range(60)))
+
+    assert taken == 40
+    require_sound(world, Stock, 0)
+
+
+@pytest.mark.parametrize("amount", [0, -1, True, 1.0, "1", None, LIMIT + 1])
+def test_an_amount_that_cannot_be_counted_is_refused(world: World, amount: Any) -> None:
+    for change in (counters(world, Stock).add, counters(world, Stock).take):
+        with pytest.raises(InvalidValueError, match="whole number from 1") as error:
+            change(KEY, amount)
+        assert error.value.field == "amount"
+    assert world.raw() == []
+
+
+def test_a_sum_of_more_than_38_digits_is_refused(world: World) -> None:
+    world.views.now = view(1)
+    likes = counters(world, Likes)
+    likes.add(KEY, LIMIT)
+
+    with pytest.raises(InvalidValueError, match="38 digits"):
+        likes.add(KEY)
+
+    require_sound(world, Likes, LIMIT)
+
+
+def test_a_key_that_is_no_counters_is_refused(world: World) -> None:
+    stock = counters(world, Stock)
+    with pytest.raises(InvalidKeyError, match="part is chosen"):
+        stock.add({**KEY, "part": 1})
+    with pytest.raises(InvalidKeyError, match="id"):
+        stock.value({"tenant": "abc"})
+
+
+DECLARED: list[tuple[str, dict[str, Any]]] = [
+    ("floor is 1; it must be at most 0", {"floor": 1}),
+    ("ceiling is -1; it must be at least 0", {"ceiling": -1}),
+    ("floor is True", {"floor": True}),
+    ("ceiling is 1.5", {"ceiling": 1.5}),
+    ("whose shards are its parts", {"shards": Shards(4, placement="random")}),
+    ("at most 64 parts", {"shards": Shards(4, max=128)}),
+    ("sort key is that of its parts", {"key": Key(partition="{tenant}", sort="{id}")}),
+    ("has no expires", {"expires": "until"}),
+    ("id is not a part of its key", {"key": Key(partition="{tenant}")}),
+    ("needs both a name and a key", {"key": None}),
 ]
 
 
-@pytest.mark.parametrize(("message", "declared"), WRONG, ids=[message for message, _ in WRONG])
+@pytest.mark.parametrize(("message", "declared"), DECLARED, ids=[message for message, _ in DECLARED])
 def test_a_wrong_counter_is_refused_when_it_is_declared(message: str, declared: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {"name": "test.v1.Wrong", "key": Key(partition="{tenant}:{id}"), **declared}
     with pytest.raises(DeclarationError, match=message):
-        Counters(Plays if "slots" in declared else Note, **declared)
 
-
-def test_a_counter_without_a_number_is_refused() -> None:
-    class Empty(Entity, name="test.v1.Empty", key=Key(partition="{slot}"), registry=Registry()):
-        slot: int
-        total: int = 5
-
-    with pytest.raises(DeclarationError, match="no number"):
-        Counters(Empty)
+        class Wrong(Counter, registry=Registry(), **arguments):
+            tenant: str
+            id: str

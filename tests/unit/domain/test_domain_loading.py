@@ -70,7 +70,7 @@ def test_an_entity_that_is_loaded_alone_has_the_rules_that_others_add(bundle: Pa
     together = {each.path: space["rules"](definition(each.entity)) for each in ENTITIES if each.operations}
     assert together.items() <= alone.items()
     assert {path for path, found in alone.items() if found is None} == {
-        "contacts", "feed", "follows", "my-incidents", "on-call", "revenue", "roll-ups"
+        "contacts", "feed", "follows", "likes", "my-incidents", "on-call", "revenue", "roll-ups", "seats"
     }  # fmt: skip
 
 

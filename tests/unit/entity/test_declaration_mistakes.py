@@ -51,7 +51,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a count that is not a power of two": (lambda: declare(shards=Shards(12)), "write Shards(8) or Shards(16)"),
     "placement that is not a name": (
         lambda: declare(shards=Shards(4, [])),  # type: ignore[arg-type]
-        "placement is []; it must be one of calculated, epochs, modulo, random",
+        "placement is []; it must be one of calculated, epochs, modulo, parts, random",
     ),
     "key as a text": (
         lambda: declare(key="{tenant}/{id}"),  # type: ignore[arg-type]

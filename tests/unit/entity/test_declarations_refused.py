@@ -53,7 +53,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "the shard count is 0; it must be a number"),
     "unknown placement": (
         lambda: declare(shards=Shards(16, "dice")),
-        "placement is 'dice'; it must be one of calculated, epochs, modulo, random",
+        "placement is 'dice'; it must be one of calculated, epochs, modulo, parts, random",
     ),
     "three to start with": (lambda: declare(shards=Shards(start=3)), "the shard count is 3; it must be a power of two"),
     "epochs of keys that callers choose": (

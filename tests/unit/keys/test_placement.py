@@ -118,6 +118,7 @@ def test_only_keys_with_random_placement_have_no_home() -> None:
         "calculated": True,
         "epochs": True,
         "modulo": True,
+        "parts": True,
         "random": False,
     }
 

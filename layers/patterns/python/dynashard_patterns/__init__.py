@@ -6,7 +6,7 @@ Change data capture, materialized copies, roll-ups, edges, counters and attachme
 from dynashard_patterns.attachments import Attachment
 from dynashard_patterns.changes import Change, Consumer
 from dynashard_patterns.copies import MaterializedCopies, copy_of
-from dynashard_patterns.counters import Counters, CounterStore
+from dynashard_patterns.counters import Counter, CounterStore
 from dynashard_patterns.edges import COUNT_KEY, EDGE_KEY, Added, Edge, EdgeCount, EdgeRepair, Edges, EdgeStore, newest
 from dynashard_patterns.rollups import Level, RollUps, divide
 
@@ -17,8 +17,8 @@ __all__ = [
     "Attachment",
     "Change",
     "Consumer",
+    "Counter",
     "CounterStore",
-    "Counters",
     "Edge",
     "EdgeCount",
     "EdgeRepair",

@@ -18,7 +18,7 @@ Modules that functions share:
 
     declare, exposure, discovery, domain    what a domain declares and how it is served; how it is found
     access                                  who may do what, and the caller whom that is judged by
-    operation_records                       the entity of writes that are done later
+    operation_records, counter_receipts     the entities of writes that are done later, and of changes of counters
     transitions, numbers, dependants        states of items; numbers of new ones; what keeps an item from being deleted
     documents, json_input                   items as JSON documents; JSON, read strictly
     limits, request_bounds, tenants         the bounds of a request, and what keeps them; which texts are tenants

@@ -22,6 +22,8 @@ SCOPE: Final = "scope"
 """The claim that lists the caller's scopes, unless the settings name another one."""
 READ_RIGHTS: Final = ("list", "get")
 WRITE_RIGHTS: Final = ("create", "put", "update", "delete")
+CHANGE_RIGHTS: Final = ("add", "take")
+"""What changes a counter, and requires what writes do."""
 _SCOPE_TOKEN: Final = re.compile(r"[!#-\[\]-~]+")
 """A scope as RFC 6749 writes it."""
 _FIELD: Final = re.compile(r"\{(\w+)\}")
@@ -141,7 +143,7 @@ class Access(Struct, frozen=True, kw_only=True, dict=True):
             return self.operations[right]
         if right in READ_RIGHTS:
             return self.read
-        return self.write if right in WRITE_RIGHTS else None
+        return self.write if right in (*WRITE_RIGHTS, *CHANGE_RIGHTS) else None
 
     def identity_of(self, caller: Caller) -> str | None:
         """Return what a caller is called in the owner's field; None if the token does not have the claim."""

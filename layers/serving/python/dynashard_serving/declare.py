@@ -22,6 +22,7 @@ from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Quota, 
 
 if TYPE_CHECKING:
     from dynashard.service import Dynashard
+    from dynashard_patterns.counters import Counter
     from dynashard_patterns.edges import Edges
     from dynashard_patterns.rollups import RollUps
     from dynashard_serving.dependants import Dependant, Dependants
@@ -47,6 +48,7 @@ __all__ = [
     "ItemRead",
     "Quota",
     "Root",
+    "ServedCounter",
     "ServedEdges",
     "ServedRollUps",
     "Transitions",
@@ -62,6 +64,8 @@ __all__ = [
 
 _LATE: Final = {"Dependant": "dependants", "Dependants": "dependants", "Transitions": "transitions"}
 """Names whose modules only a domain that uses them needs, so that a first GET loads less."""
+OF_COUNTERS: Final = ("get", "add", "take", "delete")
+"""What callers can do with counters."""
 _EXPOSED: Final[dict[type[Entity], Exposed]] = {}
 
 
@@ -138,6 +142,43 @@ class FamilyListing(Struct, frozen=True):
             if TYPE in one.model.model_fields:
                 reason = f"/{self.path} needs the name {TYPE} for the entity's name: call its field {TYPE} otherwise"
                 raise DeclarationError(one.name, reason)
+
+
+class ServedCounter(Struct, frozen=True):
+    """Counters at a path: read, added to, and taken from.
+
+        SEATS_SERVED = ServedCounter(Seats, path="seats")
+
+    Attributes:
+        counter: the class of the counters, whose key has the tenant and the fields of the path.
+        path: the REST path below `/v1`.
+        operations: what callers may do: some of `get`, `add`, `take` and `delete`.
+        tag: as in `Exposed`.
+        access: who may do what; None for every caller of the tenant. The owner is a field of the path.
+
+    Raises:
+        DeclarationError: the class does not declare a counter, its key has no tenant, or an operation is unknown.
+    """
+
+    counter: "type[Counter]"
+    path: str
+    operations: tuple[str, ...] = ("get", "add", "take")
+    tag: str | None = None
+    access: Access | None = None
+
+    def __post_init__(self) -> None:
+        from dynashard_patterns.counters import bounds_of  # noqa: PLC0415 - a domain without counters needs none of it
+
+        bounds_of(self.counter)
+        entity = definition(self.counter)
+        if TENANT not in entity.partition_fields:
+            raise DeclarationError(entity.name, f"cannot be served as /{self.path}: its key needs {{{TENANT}}}")
+        odd = [str(name) for name in self.operations if name not in OF_COUNTERS]
+        if odd or not self.operations:
+            reason = f"operations are some of {', '.join(OF_COUNTERS)}, not {', '.join(odd) or 'none'}"
+            raise DeclarationError(entity.name, f"cannot be served as /{self.path}: {reason}")
+        fields = [name for name in entity.partition_fields if name != TENANT]
+        check_access(self.access, entity.name, self.operations, fields)
 
 
 class ServedEdges(Struct, frozen=True):
@@ -373,7 +414,7 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-Root = Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint
+Root = Exposed | FamilyListing | ServedCounter | ServedEdges | ServedRollUps | Endpoint
 """What is served at a path."""
 
 
@@ -381,7 +422,7 @@ def served_by(value: object) -> Root | None:
     """Return how something that a module holds is served; None if it is not."""
     if isinstance(value, type):
         return exposure_of(value) if issubclass(value, Entity) else None
-    if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
+    if isinstance(value, Exposed | FamilyListing | ServedCounter | ServedEdges | ServedRollUps | Endpoint):
         return value
     return endpoint_of(value) if callable(value) else None
 

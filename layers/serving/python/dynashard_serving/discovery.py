@@ -22,12 +22,14 @@ from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
 from dynashard_serving.access import Access
+from dynashard_serving.counter_receipts import Receipt
 from dynashard_serving.declare import (
     EDGE_RIGHTS,
     Endpoint,
     Exposed,
     FamilyListing,
     Root,
+    ServedCounter,
     ServedEdges,
     ServedRollUps,
     exposure_of,
@@ -35,13 +37,24 @@ from dynashard_serving.declare import (
     served_by,
 )
 from dynashard_serving.dependants import Dependants
+from dynashard_serving.documents import TENANT
 
 OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.numbers")
 """Modules of this package that declare entities of every backend."""
 OF_THE_API: Final = frozenset({"health", "docs"})
 """Paths at which the API itself answers."""
 _WORDS: Final = re.compile(r"[A-Z][a-z0-9]*|[A-Z]+(?![a-z])")
-_VALUES: Final = (FamilyListing, ServedEdges, ServedRollUps, Endpoint, MaterializedCopies, RollUps, Edges, Dependants)
+_VALUES: Final = (
+    FamilyListing,
+    ServedCounter,
+    ServedEdges,
+    ServedRollUps,
+    Endpoint,
+    MaterializedCopies,
+    RollUps,
+    Edges,
+    Dependants,
+)
 
 
 class Found(NamedTuple):
@@ -73,7 +86,7 @@ class Declarations:
     """
 
     entities: tuple[Exposed, ...] = ()
-    served: tuple[FamilyListing | ServedEdges | ServedRollUps | Endpoint, ...] = ()
+    served: tuple[FamilyListing | ServedCounter | ServedEdges | ServedRollUps | Endpoint, ...] = ()
     copies: tuple[MaterializedCopies[Any, Any], ...] = ()
     roll_ups: tuple[RollUps[Any], ...] = ()
     edges: tuple[Edges[Any], ...] = ()
@@ -83,7 +96,9 @@ class Declarations:
         """Who may do what at each path. A listing of several entities has the rules of all of them, and none here."""
         yield from (RulesOf(one.path, one.operations, one.access) for one in self.entities if one.operations)
         for each in self.served:
-            if isinstance(each, ServedEdges):
+            if isinstance(each, ServedCounter):
+                yield RulesOf(each.path, each.operations, each.access)
+            elif isinstance(each, ServedEdges):
                 yield RulesOf(each.path, EDGE_RIGHTS, each.access)
             elif isinstance(each, ServedRollUps):
                 yield RulesOf(each.path, ("list",), each.access)
@@ -124,6 +139,8 @@ def declarations_of(values: Iterable[Any]) -> Declarations:
         ConfigurationError: a path cannot be served, or a name or a path is used twice.
     """
     given = list(values)
+    if any(isinstance(each, ServedCounter) for each in given) and Receipt not in given:
+        given.append(Receipt)
     served = [each for each in map(served_by, given) if each is not None and not isinstance(each, Exposed)]
     routes = dict(route for each in served for route in _routes(each))
     entities = [replace(each, route=routes.get(each.entity)) for each in map(_exposure, given) if each is not None]
@@ -224,6 +241,9 @@ def _plural(model: type[Entity]) -> str:
 
 def _routes(served: Root) -> Iterator[tuple[type[Entity], str]]:
     """Yield the entities that something else serves, with its path."""
+    if isinstance(served, ServedCounter):
+        fields = (name for name in definition(served.counter).partition_fields if name != TENANT)
+        yield served.counter, "/".join([f"/v1/{served.path}", *(f"{{{name}}}" for name in fields)])
     if isinstance(served, ServedEdges):
         yield served.edges.model, f"/v1/{served.path}"
         if served.edges.counts is not None:

@@ -13,6 +13,10 @@ from msgspec.structs import replace
 from xxhash import xxh64_intdigest
 
 UNSHARDED: Final = 0
+PART_DIGITS: Final = 4
+"""How many digits a part's number has in its sort key."""
+MAX_PARTS: Final = 64
+"""The most parts of one value: one transaction reads all of them, or writes all of them and more."""
 
 
 class Placement(Struct, frozen=True, eq=False):
@@ -25,6 +29,7 @@ class Placement(Struct, frozen=True, eq=False):
         powers_of_two: whether counts must be powers of two, so that a resize moves as few keys as possible.
         hash: from the hashed text to an integer. A shard's number depends on it and the count alone.
         fixed: whether a key has one home. If not, writers choose a shard and readers look in all of them.
+        moves: whether a resize moves items. If not, readers widen to a larger count first, and then writers use it.
         by_time: whether the count by which a key is placed may depend on the time that the key begins with.
     """
 
@@ -35,6 +40,7 @@ class Placement(Struct, frozen=True, eq=False):
     hash: Callable[[str], int]
     fixed: bool = True
     by_time: bool = False
+    moves: bool = True
 
     def shard(self, hashed: int, count: int) -> int:
         """Return the shard for a hash under a count of at least 1, counted from 0."""
@@ -58,7 +64,7 @@ MODULO: Final = Placement("modulo", joiner="", first=1, powers_of_two=False, has
 Its counts cannot change while traffic flows: nearly every key would move.
 """
 
-RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, hash=_xxh64, fixed=False)
+RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, hash=_xxh64, fixed=False, moves=False)
 """A shard drawn at random for every new item. Source: AWS, 'Choosing the right number of shards'.
 
 Nothing moves when the count changes, so it grows within one wait, but a read by key looks into every shard.
@@ -71,7 +77,23 @@ A new count holds for keys from some time on, and a key that was placed keeps it
 wait and nothing moves, and a read by key looks into one shard. With one count for all times it is calculated placement.
 """
 
-PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, EPOCHS, MODULO, RANDOM)}
+
+class _Numbered(Placement, frozen=True, eq=False):
+    """A rule by which the sort key names the shard."""
+
+    def shard(self, hashed: int, count: int) -> int:  # noqa: ARG002 - the same under every count
+        """Return the number that the sort key names."""
+        return hashed
+
+
+PARTS: Final = _Numbered("parts", ":", 0, powers_of_two=True, hash=lambda text: int(text[-PART_DIGITS:]), moves=False)
+"""The number that the sort key consists of, such as 0003: each shard holds one part of a value that is spread.
+
+A part has the same place under every count. Nothing moves when the count grows: readers know the new parts before
+writers use them. `dynashard_patterns.Counter` declares it.
+"""
+
+PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, EPOCHS, MODULO, PARTS, RANDOM)}
 
 
 def is_power_of_two(count: int) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from dynashard_checks.truth.batches import run_batches
 from dynashard_checks.truth.clients import LEVELS
+from dynashard_checks.truth.counters import run_counters
 from dynashard_checks.truth.epochs import run_epochs
 from dynashard_checks.truth.judging import Verdict
 from dynashard_checks.truth.proxy import Rates
@@ -54,6 +55,16 @@ def judged_batches(items: int, seed: int) -> int:
     return 1 if verdict.false else 0
 
 
+def judged_counters(operations: int, seed: int) -> int:
+    """Change and read a counter, print the answers, and return 0 if all of them were true."""
+    started = time.monotonic()
+    verdict = run_counters(operations, seed=seed)
+    for each in verdict.false[:_MOST_SHOWN]:
+        print(each, flush=True)
+    print(json.dumps({**verdict.as_dict(), "seconds": round(time.monotonic() - started)}, indent=2), flush=True)
+    return 1 if verdict.false else 0
+
+
 def judged_epochs(operations: int, levels: Sequence[str], seed: int) -> int:
     """Run clients of items placed by epochs while counts change, print the verdicts, and return 0 if all is true."""
     wrong = 0
@@ -82,11 +93,16 @@ def main() -> int:
     parser.add_argument(
         "--epochs", type=int, metavar="OPERATIONS", help="instead, use items placed by epochs while counts change"
     )
+    parser.add_argument(
+        "--counters", type=int, metavar="OPERATIONS", help="instead, take from one counter while its parts become more"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("build/truth.json"))
     asked = parser.parse_args()
     if asked.batches:
         return judged_batches(asked.batches, asked.seed)
+    if asked.counters:
+        return judged_counters(asked.counters, asked.seed)
     if asked.epochs:
         # What a process says in its log about its clock is counted.
         logging.getLogger("dynashard.clock").setLevel(logging.ERROR)

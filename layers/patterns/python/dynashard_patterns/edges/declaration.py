@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dynashard.entity import Entity, Index, Key, Shards, definition
 from dynashard.errors import DeclarationError
-from dynashard_patterns.counters import Counters
+from dynashard_patterns.edges.slots import Slots
 
 Way = Literal["forward", "backward"]
 """From the node that follows to those it follows, or from the node that is followed to its followers."""
@@ -74,7 +74,7 @@ class Edges(Generic[E]):
         counts: the class of the counters, derived from `EdgeCount` with the key `COUNT_KEY`; None if edges
             are not counted.
         slots: of how many items a counter is, forward and backward. More let more edges of one node come at once;
-            see `Counters.slots`.
+            see `Slots.slots`.
 
     Raises:
         DeclarationError: the classes are not those of edges.
@@ -101,11 +101,11 @@ class Edges(Generic[E]):
         """The word for a way in keys."""
         return self.forward if way == "forward" else self.backward
 
-    def counter(self, way: Way) -> Counters[Any]:
+    def counter(self, way: Way) -> Slots[Any]:
         """Return the counters of a direction; raises `DeclarationError` if the edges are not counted."""
         if self.counts is None:
             raise DeclarationError(definition(self.model).name, "has no counts: declare a class of EdgeCount")
-        return Counters(self.counts, slots=self.slots[way == "backward"])
+        return Slots(self.counts, slots=self.slots[way == "backward"])
 
 
 def _require_key(model: type[Entity], key: Key) -> None:

@@ -13,8 +13,8 @@ from dynashard.repository import Repository, Store
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import write_operation
 from dynashard.transactions import Check, Create, Delete, Step, Transaction
-from dynashard_patterns.counters import CounterStore
 from dynashard_patterns.edges.declaration import NEWEST, E, Edges, Way
+from dynashard_patterns.edges.slots import SlotStore
 
 RACES: Final = 8
 """How often an edge is tried again because others add and remove it at the same time."""
@@ -45,7 +45,7 @@ class EdgeStore(Generic[E]):
         self._edges = edges
         self._items: Repository[E] = Repository(store, edges.model)
         self._listing = Listing(store, cursors, edges.model)
-        self._counters = {way: CounterStore(store, edges.counter(way)) for way in WAYS} if edges.counts else {}
+        self._counters = {way: SlotStore(store, edges.counter(way)) for way in WAYS} if edges.counts else {}
 
     @classmethod
     def on(cls, db: Dynashard, edges: Edges[E]) -> Self:
@@ -206,8 +206,8 @@ class EdgeStore(Generic[E]):
     def _counter_key(self, edge: Mapping[str, Any]) -> dict[str, Any]:
         return {name: edge[name] for name in ("tenant_id", "node", "way")}
 
-    def _counted(self, way: Way) -> CounterStore[Any]:
-        return self._counters[way] if self._counters else CounterStore(self._store, self._edges.counter(way))
+    def _counted(self, way: Way) -> SlotStore[Any]:
+        return self._counters[way] if self._counters else SlotStore(self._store, self._edges.counter(way))
 
     def _keys(self, tenant_id: str, one: str, other: str) -> Sequence[dict[str, Any]]:
         return [

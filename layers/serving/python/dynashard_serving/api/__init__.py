@@ -8,7 +8,7 @@
     request, body           the event as a request; its body as JSON
     parameters, headers     the query, and the headers of items
     resource                an entity under a path
-    item_reads, item_writes, listings, batches, edges
+    item_reads, item_writes, listings, batches, edges, counters
                             a request becomes one of `dynashard_serving.operations`, its result a response
     quotas                  requests per tenant and resource, and the headers that name them
     copy_wait               `Prefer: wait`: a read that waits for the copies of its item

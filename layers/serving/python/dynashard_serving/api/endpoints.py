@@ -27,6 +27,7 @@ from dynashard_serving.declare import (
     FamilyListing,
     ItemRead,
     Root,
+    ServedCounter,
     ServedEdges,
     ServedRollUps,
     item_reads_of,
@@ -111,6 +112,8 @@ def _of_declaration(parts: Parts, load: Callable[[], Root]) -> list[Endpoint]:
         return EntityEndpoints(parts, served).all()
     if isinstance(served, FamilyListing):
         return _of_family(parts, served)
+    if isinstance(served, ServedCounter):
+        return _of_counters(parts, served)
     if isinstance(served, ServedEdges):
         return _of_edges(parts, served)
     if isinstance(served, ServedRollUps):
@@ -287,6 +290,24 @@ def _of_family(parts: Parts, listing: FamilyListing) -> list[Endpoint]:
     resource = FamilyResource(listing, parts.domain.access_of)
     route = FamilyRoute(resource, parts.backend.collection)
     return [Endpoint(resource.root, re.escape(resource.root), parts.handlers({"GET": route.page}), expensive=True)]
+
+
+def _of_counters(parts: Parts, served: ServedCounter) -> list[Endpoint]:
+    from dynashard_serving.api.counters import VERBS, CounterPaths, CounterRoutes  # noqa: PLC0415
+    from dynashard_serving.operations.counters import Counts  # noqa: PLC0415
+
+    paths = CounterPaths(served)
+    routes = CounterRoutes(paths, Counts(parts.backend, served, parts.clock))
+    changes = {"add": routes.add, "take": routes.take}
+    endpoints = [
+        Endpoint(*paths.changing(verb), parts.handlers({"POST": changes[verb]}))
+        for verb in VERBS
+        if verb in served.operations
+    ]
+    of_one = {"get": ("GET", routes.get), "delete": ("DELETE", routes.delete)}
+    if operations := dict(of_one[name] for name in of_one if name in served.operations):
+        endpoints.append(Endpoint(paths.one, paths.rule, parts.handlers(operations)))
+    return endpoints
 
 
 def _of_edges(parts: Parts, served: ServedEdges) -> list[Endpoint]:

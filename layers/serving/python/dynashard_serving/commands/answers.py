@@ -40,9 +40,12 @@ class Commands:
         self._bounds = bounds
         self._tenants = tenants
         self._entities = served_by_name(domain.entities)
-        self._systems = systems(backend, domain)
+        self._systems = systems(backend, domain, clock)
         self._log_error = log_error
         self._operations = Entities(backend, idempotent, clock).operations
+        # In the order of a manual: those of entities first.
+        named = [*self._operations, *(name for each in self._systems.values() for name in each)]
+        self._known = tuple(dict.fromkeys(named))
 
     @property
     def entities(self) -> Mapping[str, Served]:
@@ -83,8 +86,8 @@ class Commands:
 
     def _result(self, event: Mapping[str, Any], seconds: float) -> Any:
         operation = event.get("operation")
-        if not isinstance(operation, str) or operation not in self._operations:
-            known = ", ".join(self._operations)
+        if not isinstance(operation, str) or operation not in self._known:
+            known = ", ".join(self._known)
             raise InputError(f"there is no operation {str(operation)[:100]!r}; there are {known}", field="operation")
         name = event.get("entity")
         members = {member: value for member, value in event.items() if member not in NAMES}

@@ -1,6 +1,6 @@
-"""What can be asked for besides entities: edges, roll-ups, computed reads, and entities that are listed as one."""
+"""What can be asked for besides entities: counters, edges, roll-ups, computed reads, and joint listings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from dynashard_serving.declare import (
     Exposed,
     FamilyListing,
     ItemRead,
+    ServedCounter,
     ServedEdges,
     ServedRollUps,
     item_reads_of,
@@ -24,6 +25,7 @@ from dynashard_serving.declare import (
 from dynashard_serving.documents import Document, validated, without
 from dynashard_serving.domain import Domain
 from dynashard_serving.operations.computed import about_item, computed, permit_to, right_of
+from dynashard_serving.operations.counters import Counts, Verb
 from dynashard_serving.operations.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
@@ -33,8 +35,8 @@ from dynashard_serving.operations.served import Served
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
-def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
-    """The operations of each, by its outside name; those of edges also by the name of their entity.
+def systems(backend: Dynashard, domain: Domain, clock: Callable[[], float]) -> Mapping[str, Operations]:
+    """The operations of each, by its outside name; those of counters and edges also by the name of their entity.
 
     Of an entity, they are the reads about its items that the domain computes.
     """
@@ -43,6 +45,9 @@ def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
         if isinstance(one, ServedEdges):
             edges = EdgeOperations(Graph(backend, one)).operations
             found |= {one.path: edges, definition(one.edges.model).name: edges}
+        elif isinstance(one, ServedCounter):
+            counters = CounterOperations(Counts(backend, one, clock), one.operations).operations
+            found |= {one.path: counters, definition(one.counter).name: counters}
         elif isinstance(one, ServedRollUps):
             found[one.path] = _computed(roll_ups_endpoint(one), backend)
         elif isinstance(one, Endpoint):
@@ -54,6 +59,35 @@ def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
             f"{exposed.path}/{each.path}": _of_item(exposed, each, backend) for each in item_reads_of(exposed.entity)
         }
     return found
+
+
+class CounterOperations:
+    """Counters: read, added to and taken from."""
+
+    def __init__(self, counts: Counts, served: Iterable[str]) -> None:
+        self._counts = counts
+        every: Operations = {
+            "get": self._get,
+            "add": partial(self._change, "add"),
+            "take": partial(self._change, "take"),
+            "delete": self._delete,
+        }
+        self.operations: Operations = {name: every[name] for name in served}
+
+    def _get(self, asked: Members) -> Document:
+        asked.only("key", "approximate")
+        return self._counts.value(asked.caller, asked.document("key"), approximate=asked.flag("approximate"))
+
+    def _change(self, verb: Verb, asked: Members) -> Document:
+        asked.only("key", "amount", "idempotency_key")
+        amount = asked.members.get("amount")
+        body = {} if amount is None else {"amount": amount}
+        repeats = asked.text("idempotency_key")
+        return self._counts.change(verb, asked.caller, asked.document("key"), body, repeats).document
+
+    def _delete(self, asked: Members) -> None:
+        asked.only("key")
+        self._counts.delete(asked.caller, asked.document("key"))
 
 
 class EdgeOperations:

@@ -5,7 +5,7 @@ Refusals, defaults and conflicts between writers are decided here.
 
     served                  an entity as callers see it
     requests, conditions    what callers ask for, and what they demand of an item's state
-    item_reads, item_writes, batches, mixed_batches, listings, families, edges, roll_ups
+    item_reads, item_writes, batches, mixed_batches, listings, families, edges, counters, roll_ups
                             the operations
     permits, narrowing      who may do it, and to which items; listings of what their caller may read
     computed                reads that a domain computes

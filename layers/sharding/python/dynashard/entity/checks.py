@@ -26,6 +26,7 @@ from dynashard.entity.declaration import (
 )
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
+from dynashard.placement import PART_DIGITS, PARTS
 from dynashard.record import Record
 from dynashard.schema import MAX_ATTACHMENT_BYTES, MAX_FIELDS, SYSTEM_ATTRIBUTES
 
@@ -35,6 +36,8 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 _OTHER_SEPARATORS: Final = "_-.~#/|+@,;="
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
+_PART: Final = re.compile(rf"\{{\w+:0{PART_DIGITS}d\}}")
+_PART_EXAMPLE: Final = f"{{part:0{PART_DIGITS}d}}"
 _CALLS: Final = {new_id: "str = new_id()", created_at: "datetime = created_at()", updated_at: "datetime = updated_at()"}
 _SAMPLES: Final = {
     datetime: datetime(2026, 12, 31, 23, 59, 58, 987654, UTC),
@@ -76,6 +79,8 @@ def name_problems(name: str, key: Key, shards: Shards | None) -> Iterator[str]:
     """Check that names, prefixes and separators keep keys distinguishable."""
     if not NAME.fullmatch(name):
         yield f"name is {name!r}; it must consist of letters, digits and ._/#-, such as user.v1.User"
+    if shards is not None and shards.placement == PARTS.name and not _PART.fullmatch(key.sort or ""):
+        yield f"has the placement {PARTS.name}, so its sort key is one number: write sort={_PART_EXAMPLE!r}"
     if key.separator == DEFAULT_SEPARATOR:
         if key.prefix is not None and not NAME.fullmatch(key.prefix):
             yield f"prefix is {key.prefix!r}; it must consist of letters, digits and ._/#-"

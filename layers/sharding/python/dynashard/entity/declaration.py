@@ -10,7 +10,16 @@ from ksuid import Ksuid
 from pydantic import Field
 
 from dynashard.errors import DeclarationError
-from dynashard.placement import CALCULATED, EPOCHS, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
+from dynashard.placement import (
+    CALCULATED,
+    EPOCHS,
+    MAX_PARTS,
+    PARTS,
+    PLACEMENTS,
+    UNSHARDED,
+    Placement,
+    is_power_of_two,
+)
 from dynashard.schema import INDEX_SLOTS, MAX_ATTACHMENT_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
@@ -94,7 +103,9 @@ class Shards:
             that holds for a stretch of key time: counts grow within one wait, because nothing moves; sort keys must
             begin with their time), `modulo` (md5, as AWS published it; counts never resize) or `random`, for items that
             are only ever added, such as events. Random counts double within one wait, because nothing moves, but a key
-            has no home: a read by key, and with it every update of a single item, looks into all shards.
+            has no home: a read by key, and with it every update of a single item, looks into all shards. `parts` is for
+            the parts of one value, as `dynashard_patterns.Counter` declares it: the sort key is the number of the
+            shard, and counts only grow.
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
         adopt: `unsharded` if the items of the table are stored under the bare partition key, until they are resharded
             to `count`; for the placements calculated and epochs.
@@ -140,6 +151,8 @@ class Shards:
             yield f"the shard count is {self.count}; it must be a power of two: {advice}"
         if not _is_count(self.max) or not is_power_of_two(self.max):
             yield f"max is {self.max!r}; it must be a power of two up to {MAX_SHARDS}, such as 256"
+        if self.rule is PARTS and self.max > MAX_PARTS:
+            yield f"max is {self.max}; a value has at most {MAX_PARTS} parts: write max={MAX_PARTS} or less"
         if self.max < self.count:
             yield f"max is {self.max}; it must not be less than the shard count, {self.count}"
 

@@ -89,6 +89,10 @@ class _EntityType(ModelMetaclass):
         return model
 
 
+EntityType = _EntityType
+"""For packages whose declarations take more arguments."""
+
+
 class Entity(Record, metaclass=_EntityType):
     """A kind of record: derive from it, with the declaration as class arguments.
 

@@ -16,6 +16,7 @@
     │   ├── TransactionCanceledError    transaction_canceled    409
     │   ├── TransactionConflictError    transaction_conflict    409
     │   └── UnprocessedError            unprocessed             429
+    ├── ExhaustedError                  exhausted               409
     ├── InputError                      invalid_input           422
     │   ├── IdempotencyKeyReusedError   idempotency_key_reused  422
     │   ├── InvalidCursorError          invalid_cursor          400
@@ -47,6 +48,7 @@ arguments of an error become its attributes and, if they help a caller, its `det
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, ClassVar, Final, NamedTuple
 
 from dynashard.errors.reasons import CancellationReason as CancellationReason
@@ -239,16 +241,27 @@ class RevisionMismatchError(DynashardError, code="revision_mismatch", status=412
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class ExhaustedError(DynashardError, code="exhausted", status=409):
+    """A number cannot be changed by that much, because of its floor or its ceiling; nothing was changed.
+
+    `available` is by how much it could be changed, at the moment that decided.
+    """
+
+    available: int | Decimal
+    in_details = ("available",)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class TransactionRefusedError(DynashardError, code="transaction_refused", status=409):
     """A step's precondition does not hold; nothing was written.
 
     `step` is its number, from 0; `reason` is the code of what a single write would have raised: `already_exists`,
-    `not_found`, `not_unique` or `revision_mismatch`; `cause`, inside the layer, is that error.
+    `exhausted`, `not_found`, `not_unique` or `revision_mismatch`; `cause`, inside the layer, is that error.
     """
 
     step: int
     reason: str
-    cause: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError | None = None
+    cause: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError | ExhaustedError | None = None
     in_details = ("step", "reason")
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from dynashard.entity import EntityDefinition
+from dynashard.placement import PARTS
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record, family_of
 
@@ -13,10 +14,11 @@ def may_shrink(scope: Scope, record: Record, entities: Iterable[EntityDefinition
     """Whether a count may be halved by itself, however quiet it is.
 
     With random placement no item moves: the shards that writers leave must become empty. So every entity of the family
-    must let its items expire; else the resize would wait for ever, and writers would have fewer shards meanwhile.
+    must let its items expire; else the resize would wait for ever, and writers would have fewer shards meanwhile. The
+    parts of a value only become more.
     """
     shards = scope.shards
-    if shards is None or not shards.rule.powers_of_two or record.count // 2 < shards.count:
+    if shards is None or shards.rule is PARTS or not shards.rule.powers_of_two or record.count // 2 < shards.count:
         return False
     if record.busy or record.resize.get("cause") == "operator" or scope.time is not None:
         return False

@@ -57,7 +57,7 @@ class Enumeration:
         self.filters = filter_expression(query.entity, query.filters)
         self._replica = self._pick_replica()
         self._last: tuple[object, tuple[Layout, ...]] = (None, ())
-        moves = query.entity.rule.fixed
+        moves = query.entity.rule.moves
         self._upgrades = any(each.versions.upgrades for each in decoders.values())
         self._newest = max(each.versions.number for each in decoders.values())
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
@@ -165,8 +165,8 @@ class Enumeration:
         if view.epochs is not None:
             return self._epochs_layout(partition, view, view.epochs)
         entity, rule = self._query.entity, self._query.entity.rule
-        count = _table_count(view, fixed=rule.fixed)
-        moving = rule.fixed and not view.stable
+        count = _table_count(view, moves=rule.moves)
+        moving = rule.moves and not view.stable
         follows = moving and view.phase is not Phase.SETTLE
         # In SETTLE, too, markers are read: to find items that are just being moved home.
         visible = self._listed if moving else self._live
@@ -174,9 +174,9 @@ class Enumeration:
             streams=Sources(rule, partition, entity.separator, count),
             reading=self._passing(visible) if follows else self._reading(visible, self._whole_items()),
             signature=(count, follows, moving),
-            hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
+            hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.moves else None,
             follows=follows,
-            foreign=moving or (rule.fixed and view.resized),
+            foreign=moving or (rule.moves and view.resized),
             strays=_stray_homes(entity, partition, view) if moving and not follows else None,
             moving=moving,
             in_memory=self._in_memory,
@@ -319,9 +319,9 @@ def _counts(view: View) -> str:
     return f"{'.'.join(map(str, counts))}>{view.new_count}" if counts or not view.stable else ""
 
 
-def _table_count(view: View, *, fixed: bool) -> int:
+def _table_count(view: View, *, moves: bool) -> int:
     """The shard count whose layout readers of the table enumerate."""
-    if not fixed:
+    if not moves:
         # Readers widen before writers do, and narrow after them.
         return max(view.count, view.new_count)
     return view.new_count if view.phase is Phase.SETTLE else view.count

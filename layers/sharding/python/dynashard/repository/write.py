@@ -48,6 +48,7 @@ class Write(Struct, frozen=True):
         kept: what a put keeps of a live item in a batch, whose requests replace whole items.
         condition: replaces the condition of a request that alone decides.
         objects: what the live item must meet for the objects that the write replaces; see `replacement.only_declared`.
+        bounds: what sums of the live item must meet; see `transactions.bounds`.
         revision: the new revision, by which the write is recognised; empty for deletes.
         version: the version of the declaration in whose form it writes. A live item of a later one refuses it.
         partial: it leaves other fields as they are, so the live item must be of exactly this version.
@@ -66,6 +67,7 @@ class Write(Struct, frozen=True):
     kept: Mapping[str, Any] = MappingProxyType({})
     condition: Condition | None = None
     objects: Condition | None = None
+    bounds: Condition | None = None
     version: int = FIRST
     partial: bool = False
 
@@ -119,13 +121,22 @@ class Write(Struct, frozen=True):
     def _on_stored(self, condition: Condition) -> Condition:
         if self.operation in _VERSIONED:
             condition = self.on_version(condition)
-        return condition if self.objects is None else condition & self.objects
+        if self.objects is not None:
+            condition &= self.objects
+        return condition if self.bounds is None else condition & self.bounds
 
     def refused_unread(self, found: Mapping[str, Any] | None) -> bool:
         """Whether a stored item has made the condition fail by its version or its objects alone, so it is read."""
-        if found is None or not is_live(found, self.now):
+        if self.objects is None and (self.operation not in _VERSIONED or self._replaces(version_in(found or {}))):
             return False
-        if self.objects is None and (self.operation not in _VERSIONED or self._replaces(version_in(found))):
+        return self._meets_revision(found)
+
+    def refused_for_bounds(self, found: Mapping[str, Any] | None) -> bool:
+        """Whether a stored item has made the condition fail by its sums alone."""
+        return self.bounds is not None and self._meets_revision(found)
+
+    def _meets_revision(self, found: Mapping[str, Any] | None) -> bool:
+        if found is None or not is_live(found, self.now):
             return False
         return self.if_match is None or revision_in(found) == self.if_match
 

@@ -1,7 +1,7 @@
 """Which resizes are possible at all, and which are possible now."""
 
 from dynashard.errors import InvalidValueError, ReshardRefusedError
-from dynashard.placement import is_power_of_two
+from dynashard.placement import MAX_PARTS, PARTS, is_power_of_two
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope, fits
 from dynashard.schema import MAX_SHARDS
@@ -25,8 +25,9 @@ def check_possible(scope: Scope, to: int, budget: float | None, share: float | N
         )
     if isinstance(to, bool) or not is_power_of_two(to):
         raise ReshardRefusedError(f"{to} is not a power of two; use 1, 2, 4, 8, ...", reason="not_power_of_two")
-    if to > MAX_SHARDS:
-        raise ReshardRefusedError(f"{to} shards are too many; at most {MAX_SHARDS} are possible", reason="too_many")
+    most = MAX_PARTS if scope.index is None and entity.rule is PARTS else MAX_SHARDS
+    if to > most:
+        raise ReshardRefusedError(f"{to} shards are too many; at most {most} are possible", reason="too_many")
     if scope.partition is not None and not fits(entity, scope.partition):
         raise ReshardRefusedError(
             f"{scope.partition} is not a logical partition of {entity.name}, whose partitions look like "
@@ -68,6 +69,11 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record, *, r
             f"the markers of the last resize of {here.key} are not swept yet; try again later", reason="not_swept"
         )
     _check_rewriting(scope, to, here, rewrite=rewrite)
+    if scope.index is None and scope.entity.rule is PARTS and to < here.count:
+        raise ReshardRefusedError(
+            f"{here.key} has {here.count} parts, and the parts of a value only become more: {to} is fewer",
+            reason="parts_only_grow",
+        )
     if here.count == to and not (rewrite and here.former):
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
     if here.epochs and scope.index is None and scope.time is None:

@@ -58,8 +58,8 @@ class Scope:
 
     @property
     def moves(self) -> bool:
-        """Whether its items or index entries move; those of a random placement do not."""
-        return self.index is not None or self.entity.rule.fixed
+        """Whether its items or index entries move; parts, and items of a random placement, do not."""
+        return self.index is not None or self.entity.rule.moves
 
     def moves_by(self, *, rewrites: bool) -> bool:
         """Whether a resize moves items, or entries of an index if it `rewrites` them."""

@@ -15,6 +15,7 @@ from dynashard.entity.uniqueness import UniqueDefinition
 from dynashard.errors import (
     AlreadyExistsError,
     CancellationReason,
+    ExhaustedError,
     NotFoundError,
     NotUniqueError,
     RevisionMismatchError,
@@ -28,6 +29,7 @@ from dynashard.repository.phase_table import Encountered, How, Next, Target, pla
 from dynashard.repository.store import Store
 from dynashard.repository.write import Kind
 from dynashard.routing import settling
+from dynashard.transactions.bounds import refusal_of
 from dynashard.transactions.prepared import Prepared, StepWrites
 from dynashard.transactions.steps import CheckStored, Step
 from dynashard.transport.interface import Wire
@@ -79,7 +81,7 @@ class Participant:
         if self._prepared is None:
             try:
                 self._prepared = self.writes.prepare(reads=self._reads)
-            except (NotFoundError, RevisionMismatchError) as error:
+            except (NotFoundError, RevisionMismatchError, ExhaustedError) as error:
                 raise self._refused(error) from error
             self._revisions.add(self._prepared.write.revision)
             self._creating = self._prepared.creates
@@ -165,16 +167,25 @@ class Participant:
         if write.refused_unread(rival):
             self._prepared, self._reads = None, True
             return Verdict.RETRY
+        if write.refused_for_bounds(rival) and (exhausted := self._exhausted(rival or {})):
+            raise self._refused(exhausted)
         if write.kind is Kind.UPSERT and self._creating:
             self._creating = False
             return Verdict.RETRY
         if write.kind is Kind.UPSERT and not is_live(rival, write.now):
+            if exhausted := refusal_of(self.writes.name, prepared.bounds, {}):
+                raise self._refused(exhausted)
             self._creating = True
             return Verdict.REROUTED
         raise self._refused(refusal(rival, name=self.writes.name, now=write.now, if_match=write.if_match))
 
+    def _exhausted(self, rival: Mapping[str, Any]) -> ExhaustedError | None:
+        bounds = self.prepared.bounds
+        values = self.writes.entity.decode_fields(rival, [each.field for each in bounds])
+        return refusal_of(self.writes.name, bounds, values)
+
     def _refused(
-        self, error: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError
+        self, error: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError | ExhaustedError
     ) -> TransactionRefusedError:
         return TransactionRefusedError(
             f"step {self._number} of the transaction is refused, and nothing was done: {error}",

@@ -1,6 +1,6 @@
 """Prepares what the steps of a transaction write, independent of the stored partition keys."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from dynashard.repository.updates import FieldUpdates, added_to, check_updates, 
 from dynashard.repository.write import CHECK, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import REV, TYPE
+from dynashard.transactions.bounds import Bound, bounds_of, condition_of, refusal_of
 from dynashard.transactions.steps import Check, CheckStored, Create, Delete, Put, Step, Update
 from dynashard.transport.interface import Wire
 
@@ -36,6 +37,7 @@ class Prepared:
         accepts_absent: it succeeds if there is no live item: a check for that, or a delete that ignores it.
         item: what an update stores that returns it.
         reserving: which unique values it takes and leaves.
+        bounds: what sums must keep to.
     """
 
     write: Write
@@ -44,6 +46,7 @@ class Prepared:
     accepts_absent: bool = False
     item: Entity | None = None
     reserving: Reserving = NOTHING
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def creates(self) -> bool:
@@ -165,15 +168,29 @@ class StepWrites:
     def _update_step(self, step: Update, *, reads: bool) -> Prepared:
         updates = self._updates(step)
         known = self._builder.known(step.key, updates)
+        bounds = bounds_of(self.entity, updates.add, step.at_least, step.at_most)
         if step.missing == "create":
-            return self._addition(step, updates, known, reads=reads)
+            return self._addition(step, updates, known, bounds, reads=reads)
         reads = reads or step.returns or not self.entity.reserving.isdisjoint(updates.fields)
         if not reads and not self._builder.reads_first(updates, known):
-            return Prepared(self._builder.update(self.key, updates, known, step.if_match))
+            return self._bounded(self._builder.update(self.key, updates, known, step.if_match), bounds)
         return self._update_of(step, self._items.read_live(step.key, step.if_match), updates)
 
+    def _bounded(self, write: Write, bounds: tuple[Bound, ...], initial: Callable[[], Write] | None = None) -> Prepared:
+        if bounds:
+            kept = condition_of(self.entity, bounds)
+            whole = None if write.condition is None else write.condition & kept
+            write = structs.replace(write, bounds=kept, condition=whole)
+        return Prepared(write, initial=initial, bounds=bounds)
+
     def _addition(
-        self, step: Update, updates: FieldUpdates, known: Mapping[str, Any], *, reads: bool = False
+        self,
+        step: Update,
+        updates: FieldUpdates,
+        known: Mapping[str, Any],
+        bounds: tuple[Bound, ...],
+        *,
+        reads: bool = False,
     ) -> Prepared:
         """An update that creates its item if there is none."""
         entity = self.entity
@@ -188,6 +205,7 @@ class StepWrites:
         if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
+                require_bounds(self.name, bounds, {})
                 write = self._initial_put(updates, known)
                 after = self._builder.item_of(write).__dict__ if entity.unique else None
                 return self._reserving(Prepared(write, from_read=True), None, after)
@@ -201,12 +219,13 @@ class StepWrites:
         write = self._builder.update(self.key, updates, known, None, fixed, stamp=stamp, first=first)
         condition = write.on_version(live_or_none(write.now, not_by=write.revision))
         write = structs.replace(write, kind=Kind.UPSERT, condition=condition)
-        return Prepared(write, initial=lambda: self._initial_put(updates, known, write.revision))
+        return self._bounded(write, bounds, lambda: self._initial_put(updates, known, write.revision))
 
     def _update_of(self, step: Update, found: Wire, updates: FieldUpdates) -> Prepared:
         """An update of the item that was read."""
         entity, item = self.entity, None
         current = entity.decode(found)
+        require_bounds(self.name, bounds_of(entity, updates.add, step.at_least, step.at_most), current.__dict__)
         stamp = self._store.stamp()
         after = {**fields_after(entity, current, updates), **dict.fromkeys(entity.updated_fields, stamp)}
         before = objects_read(entity, found, current)
@@ -233,6 +252,12 @@ class StepWrites:
         if revision is None:
             return write
         return structs.replace(write, item={**(write.item or {}), REV: {"S": revision}}, revision=revision)
+
+
+def require_bounds(name: str, bounds: Sequence[Bound], values: Mapping[str, Any]) -> None:
+    """Raise `ExhaustedError` if adding to an item with these fields would not keep to the bounds."""
+    if refused := refusal_of(name, bounds, values):
+        raise refused
 
 
 def _default(field: FieldInfo) -> Any:

@@ -2,7 +2,7 @@
 
     dynashard.transact(
         Create(order),
-        Update(Stock, {"tenant_id": "abc", "article": "4711"}, add={"left": -1}, if_match=stock.revision),
+        Update(Stock, {"tenant_id": "abc", "article": "4711"}, add={"left": -1}, at_least={"left": 0}),
         Check(Customer, {"tenant_id": "abc", "id": "9"}, revision=customer.revision),
     )
 
@@ -11,6 +11,7 @@ Steps are frozen values. A key is its fields, or an item that has them.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 from dynashard.entity import Entity, EntityDefinition, ItemKey
@@ -51,12 +52,13 @@ class Update:
 
     Attributes:
         set, remove, add, if_match: those of `Collection.update`.
+        at_least, at_most: bounds that fields must keep to after `add`, by field. A field that is not stored is 0.
         missing: `create` creates a missing item from its key, what is added, and defaults, as counters need it. It can
             be combined with `add` only.
         returns: whether the transaction returns the updated item; then the item is read first.
 
-    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; with `returns`, and if `Collection.update` would
-    read first, 1 read unit.
+    Refused as `not_found`, `revision_mismatch`, or `exhausted` if a sum would not keep to its bounds. Cost: 2 write
+    units; with `returns`, and if `Collection.update` would read first, 1 read unit.
     """
 
     model: type[Entity]
@@ -67,6 +69,8 @@ class Update:
     if_match: str | None = None
     missing: Literal["refuse", "create"] = "refuse"
     returns: bool = False
+    at_least: Mapping[str, int | float | Decimal] | None = None
+    at_most: Mapping[str, int | float | Decimal] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@
     document     the whole: paths, tags, security
     resources    the operations of an entity
     many         what concerns many items: operators of filters, counts, batches
-    declared     what else a domain declares: families, edges, roll-ups, reads of its own
+    declared, counters
+                 what else a domain declares: families, edges, roll-ups, reads of its own; counters
     security     what callers need: scopes, and sentences about other rules
     schemas      JSON Schemas of items, pages and patches
     parts        what all of these are made of: answers, parameters, headers

@@ -1,16 +1,18 @@
-"""What a domain declares besides entities, in the OpenAPI document: families, edges, roll-ups, and reads of its own."""
+"""What a domain declares besides entities, in the OpenAPI document: families, counters, edges, roll-ups, own reads."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import BaseModel, create_model
 
 from dynashard_patterns.edges import NODE
 from dynashard_serving.api.edges import Counted, EdgePaths
 from dynashard_serving.api.listings import FamilyResource
+from dynashard_serving.api.openapi.counters import counters_described
 from dynashard_serving.api.openapi.parts import (
     CONSISTENT,
     STRICT,
+    Described,
     Operation,
     Schema,
     answer,
@@ -20,6 +22,7 @@ from dynashard_serving.api.openapi.parts import (
     page,
     page_of,
     page_parameters,
+    parameters_of,
     plural,
     query,
     ref,
@@ -30,7 +33,7 @@ from dynashard_serving.api.openapi.parts import (
 from dynashard_serving.api.openapi.security import secured, secured_family
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
-from dynashard_serving.declare import Endpoint, ItemRead, ServedEdges, ServedRollUps, item_reads_of
+from dynashard_serving.declare import Endpoint, ItemRead, ServedCounter, ServedEdges, ServedRollUps, item_reads_of
 from dynashard_serving.operations.computed import right_of
 from dynashard_serving.operations.edges import EdgesWanted, NewEdge, Words
 from dynashard_serving.operations.roll_ups import roll_ups_endpoint
@@ -40,15 +43,10 @@ _RIGHTS: Final = {"add": "create", "count": "list"}
 _EXAMPLE: Final = {"node": "User.9", "other": "User.12"}
 
 
-class Described(NamedTuple):
-    """The paths of a declaration in the document, and the schemas that they refer to."""
-
-    paths: Mapping[str, Schema]
-    schemas: Mapping[str, Schema]
-
-
-def described(served: ServedEdges | ServedRollUps | Endpoint) -> Described:
+def described(served: ServedCounter | ServedEdges | ServedRollUps | Endpoint) -> Described:
     """Return what the document says of a declaration."""
+    if isinstance(served, ServedCounter):
+        return counters_described(served)
     if isinstance(served, ServedEdges):
         return _Edges(served).described()
     return _read(roll_ups_endpoint(served) if isinstance(served, ServedRollUps) else served)
@@ -102,19 +100,6 @@ def _described_read(declared: Endpoint | ItemRead, tag: str, *refusals: str) -> 
     read["parameters"] = parameters_of(declared.request)
     read = secured(read, declared.access, right_of(declared))
     return read, {**schema.pop("$defs", {}), model.__name__: schema}
-
-
-def parameters_of(model: type[BaseModel]) -> list[Schema]:
-    """Return the query parameters that a model describes."""
-    schema = model.model_json_schema()
-    required = schema.get("required", [])
-    found = []
-    for name, value in schema["properties"].items():
-        # What it refers to is written here, because a component of the document could have the same name.
-        whole = {**schema.get("$defs", {}).get(value.get("$ref", "").rpartition("/")[2], {}), **value}
-        shape = {key: part for key, part in whole.items() if key not in {"title", "description", "$ref"}}
-        found.append(query(name, shape, whole.get("description", ""), required=name in required))
-    return found
 
 
 class _Edges:

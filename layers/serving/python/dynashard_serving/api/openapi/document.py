@@ -14,7 +14,7 @@ from dynashard_serving.api.openapi.resources import paths_of
 from dynashard_serving.api.openapi.schemas import schemas_of
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
-from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
+from dynashard_serving.declare import Endpoint, FamilyListing, ServedCounter, ServedEdges, ServedRollUps
 from dynashard_serving.domain import Domain, declared
 from dynashard_serving.operation_records import Operation as Record
 from dynashard_serving.operations.served import Served
@@ -45,7 +45,7 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
     families = [
         FamilyResource(one, domain.access_of) for one in domain.declarations.served if isinstance(one, FamilyListing)
     ]
-    kinds = ServedEdges | ServedRollUps | Endpoint
+    kinds = ServedCounter | ServedEdges | ServedRollUps | Endpoint
     others = [described(one) for one in domain.declarations.served if isinstance(one, kinds)]
     about_items = {served.name: item_reads(Resource(served)) for served in entities}
     recorded = any(served.entity is Record for served in entities)

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from inspect import cleandoc
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
 
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard_serving.api.problems import CONTENT_TYPE
@@ -80,6 +82,13 @@ def answer(text: str, schema: str) -> Schema:
     return {"description": text, "content": {JSON: {"schema": ref(schema)}}}
 
 
+class Described(NamedTuple):
+    """The paths of a declaration in the document, and the schemas that they refer to."""
+
+    paths: Mapping[str, Schema]
+    schemas: Mapping[str, Schema]
+
+
 def operation(name: str, summary: str, tag: str, text: str, answers: Schema, *, more: Sequence[str] = ()) -> Operation:
     """An operation.
 
@@ -106,6 +115,19 @@ def query(name: str, schema: Schema, text: str, *, required: bool = False) -> Sc
     """A query parameter."""
     parameter: Schema = {"name": name, "in": "query", "schema": schema, "description": text}
     return {**parameter, "required": True} if required else parameter
+
+
+def parameters_of(model: type[BaseModel]) -> list[Schema]:
+    """Return the query parameters that a model describes."""
+    schema = model.model_json_schema()
+    required = schema.get("required", [])
+    found = []
+    for name, value in schema["properties"].items():
+        # What it refers to is written here, because a component of the document could have the same name.
+        whole = {**schema.get("$defs", {}).get(value.get("$ref", "").rpartition("/")[2], {}), **value}
+        shape = {key: part for key, part in whole.items() if key not in {"title", "description", "$ref"}}
+        found.append(query(name, shape, whole.get("description", ""), required=name in required))
+    return found
 
 
 def header(name: str, text: str, schema: Schema = TEXT) -> Schema:

@@ -9,9 +9,9 @@ of a transaction is added exactly once, and with it whatever else the transactio
         slot: int
         plays: int = 0
 
-    PLAYS = Counters(Plays, slots=16)
+    PLAYS = Slots(Plays, slots=16)
 
-    plays = CounterStore.on(db, PLAYS)
+    plays = SlotStore.on(db, PLAYS)
     plays.add({"tenant_id": "abc", "series": "news"}, plays=1)
     db.transact(Create(play), plays.adding({"tenant_id": "abc", "series": "news"}, plays=1))
     plays.total({"tenant_id": "abc", "series": "news"})        # {"plays": 2}
@@ -32,8 +32,8 @@ from dynashard.repository import Repository, Store
 from dynashard.transactions import Transaction, Update
 
 __all__ = [
-    "CounterStore",
-    "Counters",
+    "SlotStore",
+    "Slots",
 ]
 
 E = TypeVar("E", bound=Entity)
@@ -46,8 +46,8 @@ Number = int | float | Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Counters(Generic[E]):
-    """Counters of one kind, declared.
+class Slots(Generic[E]):
+    """Slots of one kind, declared.
 
     Attributes:
         model: the entity of the slots: with `slot` among its key fields, and with numbers that have a default of 0.
@@ -103,16 +103,16 @@ class Counters(Generic[E]):
         return [{**key, self.slot: number} for number in range(self.slots)]
 
 
-class CounterStore(Generic[E]):
-    """Counters of one kind in a table. Safe to share between threads."""
+class SlotStore(Generic[E]):
+    """Slots of one kind in a table. Safe to share between threads."""
 
-    def __init__(self, store: Store, counters: Counters[E]) -> None:
+    def __init__(self, store: Store, counters: Slots[E]) -> None:
         self._store = store
         self._counters = counters
         self._items: Repository[E] = Repository(store, counters.model)
 
     @classmethod
-    def on(cls, db: Dynashard, counters: Counters[E]) -> Self:
+    def on(cls, db: Dynashard, counters: Slots[E]) -> Self:
         """Open the counters of one kind. Costs nothing."""
         return cls(db.store, counters)
 
