@@ -178,6 +178,16 @@ def test_db(dynashard_db):
     assert list(dynashard_db.collection(Order).list(tenant="t")) == []
     dynashard_db.collection(Order).create(Order(tenant="t"))
 
+def test_async_db(dynashard_async_db):
+    import asyncio
+
+    async def main():
+        orders = dynashard_async_db.collection(Order)
+        await orders.create(Order(tenant="t"))
+        return [order.tenant async for order in orders.list(tenant="t")]
+
+    assert asyncio.run(main()) == ["t"]
+
 def test_sandbox(dynashard_sandbox):
     assert list(dynashard_sandbox.db.collection(Order).list(tenant="t")) == []
     assert dynashard_sandbox.reshard(Order, 4, tenant="t").count == 4
