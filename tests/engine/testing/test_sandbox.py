@@ -207,7 +207,7 @@ def run_suite(folder: Path, engine: dict[str, str]) -> subprocess.CompletedProce
 def test_the_fixtures_serve_a_suite_of_another_project(tmp_path: Path, engine_url: str) -> None:
     done = run_suite(tmp_path, {"DYNAMODB_ENDPOINT": engine_url})
 
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_suite_without_an_engine_fails_with_the_cure(tmp_path: Path) -> None:
