@@ -136,6 +136,10 @@ def test_64_shards_are_read_without_a_thread(db: AsyncDynashard, run: Callable[.
     started: list[str] = []
     plain = threading.Thread.start
 
+    def start(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        plain(thread)
+
     async def main() -> int:
         facts = db.collection(Fact)
         page = await facts.list(tenant=TENANT, order="ordered", limit=100)
@@ -144,7 +148,7 @@ def test_64_shards_are_read_without_a_thread(db: AsyncDynashard, run: Callable[.
 
     db.sync.collection(Fact).batch_write(put=some(200))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading.Thread, "start", lambda self: (started.append(self.name), plain(self)))
+        patch.setattr(threading.Thread, "start", start)
         assert run(main()) == 500
     assert started == []
 
@@ -245,7 +249,7 @@ def test_a_cancelled_call_drops_its_connection_and_nothing_else(
             slow = on(wire, sandbox)
             facts = slow.collection(Fact)
             await facts.put(tenant=TENANT, id="ada", number=1)
-            calls = {
+            calls: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
                 "GetItem": lambda: facts.get("ada", tenant=TENANT),
                 "PutItem": lambda: facts.put(tenant=TENANT, id="bob"),
                 "Query": lambda: _awaited(facts.list(tenant=TENANT, order="ordered")),

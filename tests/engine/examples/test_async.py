@@ -15,7 +15,12 @@ def test_fastapi_serves_from_its_event_loop(example: Callable[[str], Any], monke
     app = example("fastapi_async").app
     started: list[str] = []
     plain = threading.Thread.start
-    monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self.name), plain(self)))
+
+    def start(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        plain(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
 
     async def main() -> tuple[list[int], list[Any], httpx.Response, httpx.Response]:
         transport = httpx.ASGITransport(app)

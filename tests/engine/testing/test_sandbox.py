@@ -178,6 +178,16 @@ def test_db(dynashard_db):
     assert list(dynashard_db.collection(Order).list(tenant="t")) == []
     dynashard_db.collection(Order).create(Order(tenant="t"))
 
+def test_async_db(dynashard_async_db):
+    import asyncio
+
+    async def main():
+        orders = dynashard_async_db.collection(Order)
+        await orders.create(Order(tenant="t"))
+        return [order.tenant async for order in orders.list(tenant="t")]
+
+    assert asyncio.run(main()) == ["t"]
+
 def test_sandbox(dynashard_sandbox):
     assert list(dynashard_sandbox.db.collection(Order).list(tenant="t")) == []
     assert dynashard_sandbox.reshard(Order, 4, tenant="t").count == 4
@@ -197,7 +207,7 @@ def run_suite(folder: Path, engine: dict[str, str]) -> subprocess.CompletedProce
 def test_the_fixtures_serve_a_suite_of_another_project(tmp_path: Path, engine_url: str) -> None:
     done = run_suite(tmp_path, {"DYNAMODB_ENDPOINT": engine_url})
 
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_suite_without_an_engine_fails_with_the_cure(tmp_path: Path) -> None:

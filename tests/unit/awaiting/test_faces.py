@@ -14,8 +14,8 @@ from dynashard.awaiting import AsyncCollection
 pytestmark = pytest.mark.unit
 
 FACES = [(Dynashard, AsyncDynashard), (Collection, AsyncCollection)]
-RESHARDER = {"resharder"}
-"""What changes shard counts has no asynchronous face: `run` runs it."""
+PARTS = {"resharder", "listing", "unique"}
+"""What is for other packages, or changes shard counts, has no asynchronous face: `run` runs it."""
 OWN = {"over", "run"}
 STREAMS = {"pages", "items", "scan", "list"}
 """What returns at once, and waits when it is awaited or iterated over."""
@@ -33,7 +33,7 @@ def function_of(value: Any) -> Callable[..., Any] | None:
 
 @pytest.mark.parametrize(("sync", "awaited"), FACES)
 def test_both_faces_have_the_same_names(sync: type, awaited: type) -> None:
-    missing = public(sync).keys() - public(awaited).keys() - RESHARDER - {"listing"}
+    missing = public(sync).keys() - public(awaited).keys() - PARTS
     more = public(awaited).keys() - public(sync).keys() - OWN
 
     assert (missing, more) == (set(), set())

@@ -170,9 +170,9 @@ class AsyncCollection(Generic[E]):
         """Stream all items, in no order between shards; see `Collection.scan`."""
         return AsyncScan(self.sync.scan(partition, workers=workers, **arguments))
 
-    async def count(self, partition: Any = None, **arguments: Any) -> "reads.Counted":
+    async def count(self, partition: Any = None, *, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
         """Count the items; see `Collection.count`."""
-        return await run(self.sync.count, partition, **arguments)
+        return await run(self.sync.count, partition, up_to=up_to, **arguments)
 
     async def shards(self, partition: Any = None, *, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order; see `Collection.shards`."""
