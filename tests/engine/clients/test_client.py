@@ -150,7 +150,7 @@ def test_a_client_over_lambda_states_for_whom_it_asks(backend: Served, tenant: s
         read("eve", "users:read")
     with pytest.raises(DynashardError) as refused:
         read("grace")
-    assert (refused.value.code, refused.value.status) == ("insufficient_scope", 403)
+    assert refused.value.code == "insufficient_scope"
 
 
 def test_reused_key_and_foreign_tenant_are_refused(users: Items[User], tenant: str) -> None:

@@ -83,6 +83,13 @@ def test_a_look_up_by_unique_fields_does_not_reveal_another_owners_item(api: Cal
     assert theirs.status == 403 or theirs.json["items"] == []
 
 
+@pytest.mark.parametrize("query", ["fields=display_name", "fields=id", "consistent=true", "fields=id&consistent=true"])
+def test_no_parameter_of_a_read_shows_another_owners_item(ada: Caller, bob: Caller, query: str) -> None:
+    assert bob.get("/v1/users/u1", query=query).code == "not_found"
+    assert ada.get("/v1/users/u1", query=query).status == 200
+    assert ada.get("/v1/users/u1", query="fields=display_name").json == {"display_name": "Secret"}
+
+
 def test_a_put_is_refused_before_its_conditions(ada: Caller, bob: Caller) -> None:
     mine = {**BODY, "manager_id": "bob"}
     revision = ada.get("/v1/users/u1").etag
