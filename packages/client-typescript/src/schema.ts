@@ -3583,6 +3583,7 @@ export interface components {
             /**
              * Ends At
              * @default null
+             * @example 2027-11-21T08:00:00Z
              */
             ends_at?: string | null;
             /**
