@@ -14,6 +14,7 @@ from itertools import count
 from random import Random
 from typing import Any, Final
 
+from dynashard.entity.uniqueness import RESERVATION
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
@@ -54,6 +55,11 @@ _THROTTLES: Final = (
     ("TableWriteMaxOnDemandThroughputExceeded", TABLE),
     ("IndexWriteKeyRangeThroughputExceeded", f"{TABLE}/index/GSI1"),
 )
+
+
+def _holds_item(key: StoredKey) -> bool:
+    """Whether an item of the entity may be stored at a key, rather than a record or the layer's own row."""
+    return key[0] == TABLE and key[1] != SETTLED and key[2] != RESERVATION
 
 
 @dataclass
@@ -208,7 +214,7 @@ class Database:
         table, *rest = key
         if table == TOPOLOGY:
             self._records.pop(rest[0], None)
-        if table == TABLE and rest[0] != SETTLED:
+        if _holds_item(key):
             self.history.applied(rest[0], rest[1], item, check)
 
     def _stored(self, key: StoredKey) -> Wire | None:
@@ -253,11 +259,13 @@ class Database:
         keys = [key_of(next(iter(action.values()))) for action in actions]
         self._refuse_locked("TransactWriteItems", keys)
         writing = [at for at, action in enumerate(actions) if "ConditionCheck" not in action]
+        if not writing:
+            return self.wire.call("TransactWriteItems", {"TransactItems": actions})
         self.faults.random.shuffle(writing)
         answer = self._first(actions, writing[0])
         self._locked.update(keys)
         self._running_tokens.add(token)
-        mine = [keys[at][-1] for at in writing if keys[at][0] == TABLE and keys[at][1] != SETTLED]
+        mine = [keys[at][-1] for at in writing if _holds_item(keys[at])]
         try:
             if mine:
                 self.history.begin(self._items_after(actions), by_client=check is not None)
@@ -321,7 +329,7 @@ class Database:
         coming: dict[str, Wire | None] = {}
         for action in actions:
             [(kind, body)] = action.items()
-            if body["TableName"] != TABLE or kind == "ConditionCheck":
+            if kind == "ConditionCheck" or not _holds_item(key_of(body)):
                 continue
             key = key_of(body)[-1]
             coming.setdefault(key, None)

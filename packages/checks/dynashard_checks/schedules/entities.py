@@ -57,6 +57,20 @@ class OnceNote(
     """As `GuardedNote`, with exactly-once writes: transactions with tokens."""
 
 
+class UniqueNote(
+    NoteFields,
+    name="q.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(2),
+    expires="expires_at",
+    unique=("tag",),
+    registry=Registry(),
+):
+    """As `Note`, with a unique field and without indexes."""
+
+    tag: str | None = None
+
+
 class StampedNote(
     NoteFields,
     name="s.v1.Note",

@@ -28,6 +28,7 @@ from dynashard_checks.schedules.mutants import MUTANTS, Mutant, broken
 from dynashard_checks.schedules.plan import planned
 from dynashard_checks.schedules.schedule import Outcome, run_seed
 from dynashard_checks.schedules.scheduler import AnomalyError
+from dynashard_checks.schedules.unique import UNIQUE, run_unique
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 
 LEVELS: Final = ("guarded", "exactly once")
@@ -62,6 +63,8 @@ def _run(wire: LeanWire, seed: int, kind: str | None, trace: list[str] | None = 
     """Run a schedule of a kind, which is drawn if it is None."""
     if kind == EPOCHS:
         return run_epochs(wire, seed, trace=trace)
+    if kind == UNIQUE:
+        return run_unique(wire, seed, trace=trace)
     return run_seed(wire, seed, kind=kind, late=kind in LEVELS or None, trace=trace)
 
 
@@ -94,6 +97,8 @@ def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
     """Run a schedule of the kind that shows a mutant."""
     if mutant.kind == EPOCHS:
         run_epochs(wire, seed, shape=mutant.shape)
+    elif mutant.kind == UNIQUE:
+        run_unique(wire, seed)
     else:
         run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
 
@@ -121,6 +126,7 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=4000, help="schedules of each mutant at most")
     parser.add_argument("--levels", type=int, default=5000, help="further schedules of each write guarantee")
     parser.add_argument("--epochs", type=int, default=20_000, help="further schedules of counts that grow by epochs")
+    parser.add_argument("--unique", type=int, default=20_000, help="further schedules of a unique field")
     parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
     parser.add_argument("--kind", help="run schedules and mutants of this kind only")
     parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))
@@ -132,6 +138,7 @@ def main() -> int:
     parts = [(asked.kind, range(asked.first, asked.first + asked.schedules))]
     if asked.kind is None:
         parts += [*((level, range(asked.levels)) for level in LEVELS), (EPOCHS, range(asked.epochs))]
+        parts.append((UNIQUE, range(asked.unique)))
     with ProcessPoolExecutor(asked.processes, initializer=_enter) as pool:
         variants = [
             (name, pool.submit(_caught, name, asked.mutants))
@@ -176,7 +183,7 @@ def _report(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dic
 def _traced(seed: int, kind: str | None) -> int:
     trace: list[str] = []
     with engine_in_memory() as wire:
-        print(planned_epochs(seed) if kind == EPOCHS else planned(seed, kind))
+        print(planned_epochs(seed) if kind == EPOCHS else planned(seed, None if kind == UNIQUE else kind))
         try:
             _run(wire, seed, kind, trace)
         except AnomalyError as anomaly:

@@ -76,6 +76,7 @@ class History:
     Attributes:
         recorder: the operations of clients and their answers.
         listings: listings of the whole table, if they are judged by other answers.
+        settled: called when a transaction has been applied as a whole.
         expiring_keys: keys that had an item which expires. Its expiry is not one moment.
     """
 
@@ -92,6 +93,7 @@ class History:
         self._values: dict[Key, Values] = {}
         self._open: dict[Key, Values] = {}
         self._watches: list[Watch] = []
+        self.settled: Callable[[], None] = lambda: None
 
     def __getitem__(self, key: Key) -> Values:
         return self._values.get(key, ABSENT)
@@ -175,6 +177,12 @@ class History:
             # An item may have expired during the transaction.
             before = self._open.pop(key) | (ABSENT & self[key])
             self._judge(key, before, check)
+        self.settled()
+
+    def surely_live(self) -> list[Stored]:
+        """Return the items of all keys that certainly live, and that no transaction is changing."""
+        items = (item for (_, key), item in self.items.items() if key not in self._open)
+        return [item for item in items if MOVED_TO not in item and not self._expired(item, -self._skew)]
 
     def live(self, key: Key) -> list[Stored]:
         """Return all items of a key without a relocation marker that have not certainly expired."""

@@ -16,6 +16,8 @@ from dynashard.topology import Phase
 from dynashard_checks.schedules.epochs.mutants import EPOCH_MUTANTS, EPOCH_SHAPES
 from dynashard_checks.schedules.epochs.plan import EPOCHS
 from dynashard_checks.schedules.outcome_mutants import LEVELS, OUTCOMES
+from dynashard_checks.schedules.unique import UNIQUE
+from dynashard_checks.schedules.unique_mutants import UNIQUE_MUTANTS
 from tests.engine.repository.late_world import RULES
 
 
@@ -106,6 +108,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
         name: Mutant(apply, kind=EPOCHS, late=True, shape=EPOCH_SHAPES.get(name))
         for name, apply in EPOCH_MUTANTS.items()
     },
+    **{name: Mutant(apply, kind=UNIQUE) for name, apply in UNIQUE_MUTANTS.items()},
     **{f"without rule {rule}": Mutant(apply, kind="strays", late=True) for rule, apply in RULES.items()},
 }
 

@@ -90,7 +90,14 @@ class Plan:
         return True if self.scope.index is not None and self.seed % 2 else None
 
 
-def planned(seed: int, kind: str | None = None, stages: int | None = None, *, late: bool | None = None) -> Plan:
+def planned(
+    seed: int,
+    kind: str | None = None,
+    stages: int | None = None,
+    *,
+    late: bool | None = None,
+    model: type[Any] | None = None,
+) -> Plan:
     """Draw the plan of a seed.
 
     Args:
@@ -98,10 +105,12 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
         kind: the kind of the schedule; drawn if None.
         stages: the stage of the resize at which the clients start; drawn if None.
         late: whether requests may be executed at any later time; drawn if None.
+        model: the entity; drawn if None.
     """
     random = Random(seed)
     kind, late = _kind(random, kind, late)
     layout = _layout(random, kind)
+    layout.model = model or layout.model
     entity = definition(layout.model)
     whole = entity.logical_partition({"tenant": TENANT}) if layout.one_partition else None
     return Plan(

@@ -13,6 +13,7 @@ from typing import Any, Final
 from dynashard import definition
 from dynashard.codec import encode_value
 from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.entity.uniqueness import RESERVATION
 from dynashard.placement import UNSHARDED
 from dynashard.routing import Router, home, shard_keys
 from dynashard.schema import PK, REV, SK, TYPE, index_pk, index_sk
@@ -283,7 +284,9 @@ class Schedule:
 
     def _check_stored(self) -> None:
         stored = {
-            (item[PK]["S"], item[SK]["S"]): item for item in self._wire.call("Scan", {"TableName": TABLE})["Items"]
+            (item[PK]["S"], item[SK]["S"]): item
+            for item in self._wire.call("Scan", {"TableName": TABLE})["Items"]
+            if item[SK]["S"] != RESERVATION
         }
         if stored != self._history.items and not self._plan.large:
             raise AnomalyError(f"the model differs from the table: {self._history.items} is {stored}")

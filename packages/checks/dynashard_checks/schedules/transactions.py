@@ -125,7 +125,9 @@ class Transacted(Operation):
             raise AnomalyError(f"the transaction of {self.keys} failed: {error!r}") from error
         part = list(self.parts.values())[error.step]
         self.kind = part.kind
-        if error.reason in ("already_exists", "not_found"):
+        if error.reason == "not_unique":
+            self.lost()
+        elif error.reason in ("already_exists", "not_found"):
             self._check_existence(part.key, live=error.reason == "already_exists")
         elif self.watch.of(part.key) == {part.if_match}:
             raise AnomalyError(f"{part} is refused, but the key is at {part.if_match}") from error

@@ -1,0 +1,37 @@
+"""Random schedules of an entity with a unique field: resizes, kills, lost answers, values that many want."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from dynashard_checks.schedules.exploring import caught
+from dynashard_checks.schedules.unique import run_unique
+from dynashard_checks.schedules.unique_mutants import UNIQUE_MUTANTS
+from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
+from tests.depth import profile
+
+pytestmark = pytest.mark.engine
+
+DEEP: Final = profile() == "deep"
+CHUNKS, CHUNK = (200, 100) if DEEP else (1, 25)
+MOST: Final = 300
+"""The number of schedules in which a mutant must be caught."""
+
+
+@pytest.fixture(scope="module")
+def engine_of_its_own() -> Iterator[LeanWire]:
+    with engine_in_memory() as wire:
+        yield wire
+
+
+@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK, CHUNK))
+def test_no_schedule_gives_a_value_to_two_items(engine_of_its_own: LeanWire, first: int) -> None:
+    outcomes = [run_unique(engine_of_its_own, seed) for seed in range(first, first + CHUNK)]
+
+    assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
+
+
+@pytest.mark.parametrize("mutant", UNIQUE_MUTANTS)
+def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
+    assert caught(engine_of_its_own, mutant, range(MOST)) is not None
