@@ -34,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"seed {seed}: {what}")
         print(f"{schedules:,} schedules, {operations:,} operations, {bad} anomalies")
         names = list(MUTANTS) if asked.mutants else []
-        for name, seed in zip(names, pool.map(partial(caught, seeds=range(asked.mutants)), names), strict=True):
-            bad += seed is None
-            print(f"{name}: {'not caught' if seed is None else f'caught by seed {seed}'}")
+        for name, by in zip(names, pool.map(partial(caught, seeds=range(asked.mutants)), names), strict=True):
+            bad += by is None
+            print(f"{name}: not caught" if by is None else f"{name}: caught by seed {by}")
     print(f"{time.monotonic() - started:.0f} seconds")
     return 1 if bad else 0
 
