@@ -2319,6 +2319,156 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/seats/{screening}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The screening of the counter. */
+                screening: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a counter
+         * @description Reads the counter at one moment. It is 0 if nothing was ever added or taken. Needs the scope `seats:read`.
+         */
+        get: operations["getSeats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/seats/{screening}/add": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The screening of the counter. */
+                screening: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add to a counter
+         * @description Adds to the counter. 409 if it would rise above its ceiling; then nothing is changed. Needs the scope `seats:write`.
+         */
+        post: operations["addSeats"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/seats/{screening}/take": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The screening of the counter. */
+                screening: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take from a counter
+         * @description Takes from the counter. 409 if it would fall below its floor, 0; then nothing is changed. Needs the scope `seats:write`.
+         */
+        post: operations["takeSeats"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/likes/{author}/{year}/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The author of the counter. */
+                author: string;
+                /** @description The year of the counter. */
+                year: number;
+                /** @description The slug of the counter. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a counter
+         * @description Reads the counter at one moment. It is 0 if nothing was ever added or taken. Needs the scope `articles:read`.
+         */
+        get: operations["getLikes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/likes/{author}/{year}/{slug}/add": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The author of the counter. */
+                author: string;
+                /** @description The year of the counter. */
+                year: number;
+                /** @description The slug of the counter. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add to a counter
+         * @description Adds to the counter. 409 if it would rise above its ceiling; then nothing is changed. Needs the scope `likes:write`.
+         */
+        post: operations["addLikes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/likes/{author}/{year}/{slug}/take": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The author of the counter. */
+                author: string;
+                /** @description The year of the counter. */
+                year: number;
+                /** @description The slug of the counter. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take from a counter
+         * @description Takes from the counter. 409 if it would fall below its floor, 0; then nothing is changed. Needs the scope `likes:write`.
+         */
+        post: operations["takeLikes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3837,6 +3987,60 @@ export interface components {
         LicensorReplace: {
             /** Name */
             name: string;
+        };
+        /**
+         * LikesAdded
+         * @description The likes of an article, named as the article is: what was added.
+         */
+        LikesAdded: {
+            /** Author */
+            author: string;
+            /** Year */
+            year: number;
+            /** Slug */
+            slug: string;
+            /** Added */
+            added: number;
+        };
+        /**
+         * LikesChange
+         * @description A change of a counter.
+         */
+        LikesChange: {
+            /**
+             * Amount
+             * @description By how much.
+             * @default 1
+             */
+            amount?: number;
+        };
+        /**
+         * LikesTaken
+         * @description The likes of an article, named as the article is: what was taken.
+         */
+        LikesTaken: {
+            /** Author */
+            author: string;
+            /** Year */
+            year: number;
+            /** Slug */
+            slug: string;
+            /** Taken */
+            taken: number;
+        };
+        /**
+         * LikesValue
+         * @description The likes of an article, named as the article is: how many there are.
+         */
+        LikesValue: {
+            /** Author */
+            author: string;
+            /** Year */
+            year: number;
+            /** Slug */
+            slug: string;
+            /** Value */
+            value: number;
         };
         /**
          * Member
@@ -5789,6 +5993,48 @@ export interface components {
             time_zone?: string;
             /** Layers */
             layers?: components["schemas"]["Layer"][];
+        };
+        /**
+         * SeatsAdded
+         * @description The free seats of a screening: what was added.
+         */
+        SeatsAdded: {
+            /** Screening */
+            screening: string;
+            /** Added */
+            added: number;
+        };
+        /**
+         * SeatsChange
+         * @description A change of a counter.
+         */
+        SeatsChange: {
+            /**
+             * Amount
+             * @description By how much.
+             * @default 1
+             */
+            amount?: number;
+        };
+        /**
+         * SeatsTaken
+         * @description The free seats of a screening: what was taken.
+         */
+        SeatsTaken: {
+            /** Screening */
+            screening: string;
+            /** Taken */
+            taken: number;
+        };
+        /**
+         * SeatsValue
+         * @description The free seats of a screening: how many there are.
+         */
+        SeatsValue: {
+            /** Screening */
+            screening: string;
+            /** Value */
+            value: number;
         };
         /**
          * Severity
@@ -17758,6 +18004,272 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getSeats: {
+        parameters: {
+            query?: {
+                /** @description Read it at a quarter of the cost; it may be some seconds old, and of no single moment. */
+                approximate?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The screening of the counter. */
+                screening: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The value. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeatsValue"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    addSeats: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The screening of the counter. */
+                screening: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 2
+                 *     }
+                 */
+                "application/json": components["schemas"]["SeatsChange"];
+            };
+        };
+        responses: {
+            /** @description What was added. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeatsAdded"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    takeSeats: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The screening of the counter. */
+                screening: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 2
+                 *     }
+                 */
+                "application/json": components["schemas"]["SeatsChange"];
+            };
+        };
+        responses: {
+            /** @description What was taken. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeatsTaken"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getLikes: {
+        parameters: {
+            query?: {
+                /** @description Read it at a quarter of the cost; it may be some seconds old, and of no single moment. */
+                approximate?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The author of the counter. */
+                author: string;
+                /** @description The year of the counter. */
+                year: number;
+                /** @description The slug of the counter. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The value. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LikesValue"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    addLikes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The author of the counter. */
+                author: string;
+                /** @description The year of the counter. */
+                year: number;
+                /** @description The slug of the counter. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 2
+                 *     }
+                 */
+                "application/json": components["schemas"]["LikesChange"];
+            };
+        };
+        responses: {
+            /** @description What was added. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LikesAdded"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    takeLikes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The author of the counter. */
+                author: string;
+                /** @description The year of the counter. */
+                year: number;
+                /** @description The slug of the counter. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 2
+                 *     }
+                 */
+                "application/json": components["schemas"]["LikesChange"];
+            };
+        };
+        responses: {
+            /** @description What was taken. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LikesTaken"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];

@@ -10,7 +10,7 @@ without versions costs nothing and its items stay as they are.
 What the layer itself stores is not among the values: keys, the revision, the time of expiry, pointers to attachments.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -32,6 +32,13 @@ R = TypeVar("R", bound=Record)
 Wire = Mapping[str, Any]
 
 
+class _Unique(Protocol):
+    """Fields whose values are unique together."""
+
+    @property
+    def fields(self) -> Iterable[str]: ...
+
+
 class _Entity(Protocol):
     """What an upgrade needs to know of a declaration."""
 
@@ -39,6 +46,8 @@ class _Entity(Protocol):
     expires: str | None
     key_fields: tuple[str, ...]
 
+    @property
+    def unique(self) -> Iterable[_Unique]: ...
     @property
     def attachments(self) -> Mapping[str, object]: ...
     def left_out(self, name: str, value: Any) -> bool: ...
@@ -115,7 +124,10 @@ class Versions(Struct, frozen=True, eq=False):
         version = self.require_known(entity, wire)
         kept = {name: each for name, each in wire.items() if name in SYSTEM_ATTRIBUTES or name in entity.attachments}
         values = {name: decode_value(each) for name, each in wire.items() if name not in kept}
-        before = {name: values[name] for name in entity.key_fields if name in values}
+        # A reservation of a unique value names it, and only a write that changes the value moves it.
+        fixed = {name: "unique" for each in entity.unique for name in each.fields}
+        fixed |= dict.fromkeys(entity.key_fields, "part of the key")
+        before = {name: values[name] for name in fixed if name in values}
         for number in range(version, self.number):
             if number not in self.upgrades:
                 raise _problem(
@@ -127,7 +139,7 @@ class Versions(Struct, frozen=True, eq=False):
             values = _step(entity, wire, number, self.upgrades[number], values)
             for name, value in before.items():
                 if values.get(name) != value:
-                    problem = f"the upgrade of version {number} changes {name}, which is part of the key"
+                    problem = f"the upgrade of version {number} changes {name}, which is {fixed[name]}"
                     raise _problem(entity, wire, problem)
         after = {name: _encoded(entity, wire, name, value) for name, value in values.items()}
         present = {**kept, **{name: each for name, each in after.items() if each is not None}, **self.stored}
