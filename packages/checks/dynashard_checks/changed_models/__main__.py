@@ -36,11 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         names = list(MUTANTS) if asked.mutants else []
         for name, by in zip(names, pool.map(partial(caught, seeds=range(asked.mutants)), names), strict=True):
             bad += by is None
-<<<<<<< HEAD
-            print(f"{name}: {'not caught' if by is None else f'caught by seed {by}'}")
-=======
             print(f"{name}: not caught" if by is None else f"{name}: caught by seed {by}")
->>>>>>> models
     print(f"{time.monotonic() - started:.0f} seconds")
     return 1 if bad else 0
 
