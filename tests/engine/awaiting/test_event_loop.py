@@ -97,6 +97,29 @@ def test_no_operation_blocks_its_loop(db: AsyncDynashard, run: Callable[..., Any
     assert blocked == []
 
 
+@pytest.mark.parametrize("wire", ["a name", "botocore"])
+def test_names_and_botocore_are_left_to_threads(
+    engine_url: str, sandbox: Sandbox, blocked: list[str], wire: str
+) -> None:
+    url = engine_url.replace("127.0.0.1", "localhost")
+    with closing(opened(url, transport="botocore" if wire == "botocore" else "direct")) as transport:
+        facts = on(transport, sandbox).collection(Fact)
+
+        async def main() -> tuple[int, int, set[str]]:
+            await facts.batch_write(put=some(30))
+            found = await asyncio.gather(*(facts.get(f"{number:04d}", tenant=TENANT) for number in range(30)))
+            with metered() as meter:
+                page = await facts.list(tenant=TENANT, order="ordered", limit=100)
+            assert meter.consumed.requests >= 64
+            return len(found), len(page), set(blocked)
+
+        found, listed, waits = asyncio.run(main())
+
+    assert (found, listed) == (30, 30)
+    # To start a thread of the executor, asyncio waits until it runs.
+    assert waits <= {"Condition.wait", "Event.wait"}
+
+
 def test_what_blocks_a_loop_is_found(db: AsyncDynashard, blocked: list[str]) -> None:
     async def main() -> None:
         db.sync.collection(Fact).find("ada", tenant=TENANT)

@@ -57,7 +57,9 @@ class EventLoops:
         found = self._of.get(loop)
         if found is None:
             for ended in [each for each in list(self._of) if each.is_closed()]:
-                self._of.pop(ended).connections.close()
+                # Another thread's loop may have done so.
+                if (left := self._of.pop(ended, None)) is not None:
+                    left.connections.close()
             connections = LoopConnections(self._most, self._channel.clock, loop)
             found = self._of.setdefault(loop, OnLoop(self._channel.over(connections), connections))
         return found
