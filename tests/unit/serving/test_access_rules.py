@@ -6,7 +6,8 @@ import pytest
 
 from dynashard import Entity, Index, Key, new_id
 from dynashard.errors import DeclarationError, NotFoundError, UndecodableItemError
-from dynashard_serving.declare import ANYONE, READS, Access, Caller, Claim, Exposed, ServedEdges, endpoint
+from dynashard_serving.declare import ANYONE, READS, Access, Caller, Claim, Endpoint, Exposed, ServedEdges, endpoint
+from dynashard_serving.operations.computed import computed
 from dynashard_serving.operations.permits import FREE, InsufficientScopeError, NotPermittedError, admitted
 from dynashard_serving.operations.served import JUDGING, NEEDS, Served
 
@@ -90,6 +91,18 @@ def test_a_reads_rules_are_about_its_request() -> None:
     endpoint(path="a", access=Access(read="a", owner="{month}"))(read)
     with pytest.raises(DeclarationError, match="owner names 'owner'"):
         endpoint(path="b", access=Access(read="a", owner="{owner}"))(read)
+
+
+def test_a_reads_owner_rule_judges_its_request() -> None:
+    from domain.samples.revenue import Revenue, RevenueWanted  # noqa: PLC0415
+
+    rules = Access(read="a", owner="{month}")
+    read = Endpoint("a", lambda *_: "read", RevenueWanted, Revenue, many=False, summary="", text="", access=rules)
+    mine, theirs = (caller("a", sub=month) for month in ("2026-11", "2026-12"))
+
+    assert computed(read, None, mine, RevenueWanted(month="2026-11")) == "read"  # type: ignore[arg-type]
+    with pytest.raises(NotPermittedError, match="for items whose month is 2026-12 only"):
+        computed(read, None, theirs, RevenueWanted(month="2026-11"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
