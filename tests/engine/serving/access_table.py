@@ -213,6 +213,8 @@ _RANGE: Final = {"from": "2026-11-21T00:00:00Z", "to": "2026-11-22T00:00:00Z"}
 _INCIDENT: Final = "/v1/incidents/{id}"
 _SCHEDULE: Final = "/v1/schedules/{team_id}/{schedule_id}"
 _EDGE: Final = {"node": f"User.{OWNER}", "other": "User.x"}
+_SEATS: Final = {"key": {"screening": "s1"}}
+_LIKES: Final = {"key": {"author": OWNER, "year": 2026, "slug": "a"}}
 _SPAN: Final = {"from": "2026-11-21", "to": "2026-11-22"}
 OTHERS: Final = (
     Read("follows", "POST", "/v1/follows", "create", {"item": _EDGE}, "follows:write", "follows:all"),
@@ -244,6 +246,18 @@ OTHERS: Final = (
         {"key": {"id": "i1"}},
         "contacts:all",
         also=("incidents:read", "insufficient_scope"),
+    ),
+    *(
+        each
+        for name, route, key, reads in (
+            ("seats", "/v1/seats/{screening}", _SEATS, "seats:read"),
+            ("likes", "/v1/likes/{author}/{year}/{slug}", _LIKES, "articles:read"),
+        )
+        for each in (
+            Read(name, "GET", route, "get", key, reads),
+            Read(name, "POST", f"{route}/add", "add", key, f"{name}:write"),
+            Read(name, "POST", f"{route}/take", "take", key, f"{name}:write"),
+        )
     ),
 )
 PUBLIC: Final = frozenset({"/v1/health", "/v1/openapi.json", "/v1/docs"})

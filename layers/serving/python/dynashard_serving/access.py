@@ -159,12 +159,12 @@ class Access(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def limited(self) -> frozenset[str]:
         """The rights that only an item's owner has."""
-        return frozenset(right for right in (*READ_RIGHTS, *WRITE_RIGHTS) if self.limits(right))
+        return frozenset(right for right in (*READ_RIGHTS, *WRITE_RIGHTS, *CHANGE_RIGHTS) if self.limits(right))
 
     @cached_property
     def requirements(self) -> Mapping[str, Requirement]:
         """What each right requires that anybody has."""
-        every = {right: self.requirement(right) for right in (*READ_RIGHTS, *WRITE_RIGHTS)}
+        every = {right: self.requirement(right) for right in (*READ_RIGHTS, *WRITE_RIGHTS, *CHANGE_RIGHTS)}
         return {right: found for right, found in every.items() if found is not None}
 
     @cached_property

@@ -76,6 +76,6 @@ class CounterRoutes:
     def _change(self, verb: Verb, incoming: ApiRequest) -> Response[Any]:
         consistent_only(incoming.query, allowed=False)
         key = self._paths.key_of(incoming.path.removesuffix(f"/{verb}"))
-        body, repeats = incoming.json_object(), idempotency_key(incoming.headers)
-        done = self._counts.change(verb, incoming.caller, key, body, repeats)
+        repeats = idempotency_key(incoming.headers)
+        done = self._counts.change(verb, incoming.caller, key, incoming.json_object, repeats)
         return json_response(done.document, headers={"Idempotency-Replayed": "true"} if done.replayed else {})

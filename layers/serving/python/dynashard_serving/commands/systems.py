@@ -83,7 +83,7 @@ class CounterOperations:
         amount = asked.members.get("amount")
         body = {} if amount is None else {"amount": amount}
         repeats = asked.text("idempotency_key")
-        return self._counts.change(verb, asked.caller, asked.document("key"), body, repeats).document
+        return self._counts.change(verb, asked.caller, asked.document("key"), lambda: body, repeats).document
 
     def _delete(self, asked: Members) -> None:
         asked.only("key")

@@ -82,9 +82,16 @@ class Counts:
         return {**shown, "value": self._counters.value(key, approximate=approximate)}
 
     def change(
-        self, verb: Verb, caller: Caller, given: Mapping[str, Any], body: Document, idempotency_key: str | None = None
+        self,
+        verb: Verb,
+        caller: Caller,
+        given: Mapping[str, Any],
+        body: Callable[[], Document],
+        idempotency_key: str | None = None,
     ) -> Changed:
         """Add to a counter or take from it; with an idempotency key, once for all requests that have it.
+
+        `body` returns the request's body, which is read only if the caller has the right.
 
         Raises:
             NotPermittedError: the caller may not.
@@ -96,7 +103,7 @@ class Counts:
         Cost: as `CounterStore.add`; with a key, 2 write units more, and for a repeat 1 read unit more.
         """
         shown, key = self._keys(verb, caller, given)
-        amount = validated(Change, body).amount
+        amount = validated(Change, body()).amount
         change = self._counters.add if verb == "add" else self._counters.take
         done = Changed({**shown, DONE[verb]: amount})
         if idempotency_key is None:
