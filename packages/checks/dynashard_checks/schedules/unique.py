@@ -1,6 +1,6 @@
 """Schedules of an entity with a unique field: clients want few values, in all phases of a resize.
 
-The model is told by the simulated database what is stored. At every moment no two live items have one value. At the end
+The simulated database reports to the model what is stored. At every moment no two live items have one value. At the end
 each live item has its reservation, and no other is in force whose owner is live with another value or absent. Before
 the schedule begins there are reservations that are left over, so clients take values over from the start.
 """
