@@ -8,6 +8,7 @@ from dynashard import Entity, Index, Key, new_id
 from dynashard.errors import DeclarationError, NotFoundError, UndecodableItemError
 from dynashard_serving.declare import ANYONE, READS, Access, Caller, Claim, Endpoint, Exposed, ServedEdges, endpoint
 from dynashard_serving.operations.computed import computed
+from dynashard_serving.operations.edges import EdgesWanted, Graph
 from dynashard_serving.operations.permits import FREE, InsufficientScopeError, NotPermittedError, admitted
 from dynashard_serving.operations.served import JUDGING, NEEDS, Served
 
@@ -78,6 +79,18 @@ def test_edges_are_owned_by_their_node_only() -> None:
 
     with pytest.raises(DeclarationError, match="there are node"):
         ServedEdges(FOLLOWS, path="follows", verb="follow", access=Access(read="a", owner="{other}"))
+
+
+def test_edges_are_listed_and_counted_by_the_owner_of_their_node_only() -> None:
+    from domain.samples.follows import FOLLOWS  # noqa: PLC0415
+
+    rules = Access(read="a", owner="{node}", identity="User.{sub}")
+    graph = Graph(None, ServedEdges(FOLLOWS, path="follows", verb="follow", access=rules))  # type: ignore[arg-type]
+
+    with pytest.raises(NotPermittedError, match=r"node=User\.ada only"):
+        graph.count(caller("a"), "User.bob", "forward")
+    with pytest.raises(NotPermittedError, match=r"node=User\.ada only"):
+        graph.page(caller("a"), EdgesWanted(of="User.bob"))
 
 
 def test_a_reads_rules_are_about_its_request() -> None:
