@@ -43,10 +43,8 @@ class OnCall(BaseModel):
 class RotaWanted(BaseModel):
     """The parameters of a request for a rota."""
 
-    start: RotaTime = Field(alias="from", description="The beginning.", examples=["2026-11-21T08:00:00Z"])
-    end: RotaTime = Field(
-        alias="to", description=f"The end, at most {MOST_DAYS} days later.", examples=["2026-11-22T08:00:00Z"]
-    )
+    start: RotaTime = Field(alias="from", description="The beginning.")
+    end: RotaTime = Field(alias="to", description=f"The end, at most {MOST_DAYS} days later.")
 
     @model_validator(mode="after")
     def _within_bounds(self) -> Self:
