@@ -30,7 +30,7 @@ def _in_years(at: datetime) -> datetime:
 
 
 ZoneName = Annotated[str, Field(min_length=1, max_length=64, examples=["Europe/Berlin"]), AfterValidator(_known)]
-RotaTime = Annotated[Moment, AfterValidator(_in_years), Field(examples=["2026-11-21T08:00:00Z"])]
+RotaTime = Annotated[Moment, AfterValidator(_in_years)]
 ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["08:00"])]
 
 
@@ -78,7 +78,7 @@ class Layer(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     users: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
-    starts_at: RotaTime
+    starts_at: Annotated[RotaTime, Field(examples=["2026-11-21T08:00:00Z"])]
     ends_at: Annotated[RotaTime | None, Field(examples=["2027-11-21T08:00:00Z"])] = None
     every: Annotated[int, Field(ge=1, le=366)] = 1
     unit: Unit = Unit.WEEKS
