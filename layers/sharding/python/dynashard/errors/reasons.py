@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
-from msgspec import Struct
 
-
-class CancellationReason(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CancellationReason:
     """Why an action of a transaction was not executed: DynamoDB's code, text, and the stored item if asked for."""
 
     NONE: ClassVar[str] = "None"
@@ -62,7 +62,8 @@ _REMEDIES: Final = {
 """What to do about each limit that a reason can name."""
 
 
-class ThrottleReason(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ThrottleReason:
     """One reason of a throttle: DynamoDB's text, such as `TableWriteKeyRangeThroughputExceeded`, and its ARN."""
 
     reason: str
