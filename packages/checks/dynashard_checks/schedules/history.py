@@ -179,6 +179,10 @@ class History:
             self._judge(key, before, check)
         self.settled()
 
+    def changing(self, key: Key) -> bool:
+        """Whether a transaction that changes a key is being applied."""
+        return key in self._open
+
     def surely_live(self) -> list[Stored]:
         """Return the items of all keys that certainly live, and that no transaction is changing."""
         items = (item for (_, key), item in self.items.items() if key not in self._open)
