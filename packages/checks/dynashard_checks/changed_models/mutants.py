@@ -48,7 +48,7 @@ MUTANTS: Final[dict[str, Callable[[], list[Patch]]]] = {
     ],
     "a migration writes over what was written since it read": lambda: [(migration, "unchanged", _unchanged)],
     "an index build writes keys of fields that have changed": lambda: [(index_keys, "unchanged", _unchanged)],
-    "every index counts as complete": lambda: [(leased, "is_complete", lambda *_: True)],
+    "every index counts as complete": lambda: [(leased, "_is_complete", lambda *_: True)],
     "items of earlier versions are filtered as they are stored": lambda: [
         (enumeration.Enumeration, "_filtered", lambda _, visible: visible),
     ],

@@ -32,11 +32,6 @@ def index_goal(entity: EntityDefinition[Any], index: IndexDefinition) -> Goal:
     return Goal(f"{entity.name}|{index.slot}", templates)
 
 
-def may_lack(entity: EntityDefinition[Any], index: IndexDefinition) -> bool:
-    """Whether an index may lack items, as far as its declaration says."""
-    return index.backfill or bool(entity.versions.upgrades)
-
-
 def is_complete(entity: EntityDefinition[Any], index: IndexDefinition, backfilled: Mapping[str, str]) -> bool:
     """Whether an index has all items that belong to it, by the goals that were reached."""
     built, migrated = index_goal(entity, index), version_goal(entity)

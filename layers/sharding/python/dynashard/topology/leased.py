@@ -14,7 +14,6 @@ from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import MAX_PARTITION_KEY_BYTES
-from dynashard.topology.backfilled import is_complete, may_lack
 from dynashard.topology.epochs import Epoch, EpochState
 from dynashard.topology.leases import Leases
 from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, first_record, index_key, partition_key
@@ -75,7 +74,7 @@ class LeasedTopology:
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         """Return the view of an index. Cost: that of `view`; both come with one read."""
-        if entity.shards is None and index.shards is None and not may_lack(entity, index):
+        if entity.shards is None and index.shards is None and not _may_lack(entity, index):
             return _BARE
         return self._entities.get(entity, lambda now: self._read_shared(entity, now)).indexes[index.slot]
 
@@ -100,7 +99,7 @@ class LeasedTopology:
             for each in indexes
         }
         for each in indexes:
-            if not is_complete(entity, each, family.backfilled):
+            if _may_lack(entity, each) and not _is_complete(entity, each, family):
                 views[each.slot] = replace(views[each.slot], complete=False)
         shared = self._placing(entity, family.view(expires, markers=markers), now)
         return _Shared(shared, family.differ_since is not None, views), lease
@@ -143,3 +142,14 @@ class LeasedTopology:
 
     def _settle(self, record: str, epoch: Epoch) -> None:
         self._table.settle(record, epoch.first, EpochState.VOID, now=self._clock())
+
+
+def _may_lack(entity: EntityDefinition[Any], index: IndexDefinition) -> bool:
+    """Whether an index may lack items, as far as its declaration says."""
+    return index.backfill or bool(entity.versions.upgrades)
+
+
+def _is_complete(entity: EntityDefinition[Any], index: IndexDefinition, family: Record) -> bool:
+    from dynashard.topology.backfilled import is_complete  # noqa: PLC0415 - few indexes are declared with a backfill
+
+    return is_complete(entity, index, family.backfilled)
