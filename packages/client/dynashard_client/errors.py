@@ -13,6 +13,7 @@
     │   │   └── TableThrottledError     table_throttled         429
     │   ├── TransactionConflictError    transaction_conflict    409
     │   └── UnprocessedError            unprocessed             429
+    ├── ExhaustedError                  exhausted               409
     ├── InputError                      invalid_input           422
     │   ├── IdempotencyKeyReusedError   idempotency_key_reused  422
     │   ├── InvalidCursorError          invalid_cursor          400
@@ -153,6 +154,10 @@ class TransactionConflictError(EngineError, code="transaction_conflict", status=
 
 class UnprocessedError(EngineError, code="unprocessed", status=429):
     """Part of a batch was not done, and never will be."""
+
+
+class ExhaustedError(DynashardError, code="exhausted", status=409):
+    """A number cannot be changed by that much, because of its floor or its ceiling; nothing was changed."""
 
 
 class InputError(DynashardError, code="invalid_input", status=422):
