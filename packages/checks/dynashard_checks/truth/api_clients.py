@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 
 from dynashard.transport import connect
 from dynashard_local.gateway.events import HttpRequest, Invocation, build_event, build_response
+from dynashard_serving.access import SCOPE
 from dynashard_serving.api.app import App, build_app
 from dynashard_serving.api.request_log import CRITICAL
 from dynashard_serving.api.settings import Settings
+from dynashard_serving.domain import declared
 
 _TIMEOUT: Final = 40.0
 TABLES: Final = ("truth-items", "truth-topology", "truth-idempotency")
@@ -79,13 +81,14 @@ class FunctionClient:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._scopes = " ".join(declared().declarations.scopes)
 
     def send(self, tenant: str, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         """See `ApiClient.send`."""
         bare, _, query = path.partition("?")
         sent = [("host", "127.0.0.1:8000"), *((name.lower(), value) for name, value in headers.items())]
         request = HttpRequest(method=method, path=bare, query=query, headers=sent, body=body)
-        claims = {"tenant_id": tenant, "sub": "truth"}
+        claims = {"tenant_id": tenant, "sub": "truth", SCOPE: self._scopes}
         event = build_event(request, Invocation("truth", 1_780_000_000.0, "ANY /v1/{proxy+}", claims=claims))
         response = build_response(self._app.handle(event))
         return Reply(response.status, {name.lower(): value for name, value in response.headers}, response.body)
