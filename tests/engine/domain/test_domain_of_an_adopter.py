@@ -175,9 +175,16 @@ def test_a_domain_without_entities_starts_everything(adopter: Adopter) -> None:
 
     assert (health[0], users[0], users[1]["code"]) == (200, 404, "no_such_route")
     validate(document[1])
-    assert set(document[1]["paths"]) == {"/v1/health", "/v1/operations", "/v1/operations/{id}"}
+    assert set(document[1]["paths"]) == {
+        "/v1/health",
+        "/v1/operations",
+        "/v1/operations/batch",
+        "/v1/operations/count",
+        "/v1/operations/{id}",
+    }
     assert listed == {"ok": True, "result": {"items": [], "cursor": None}}
-    assert unknown["error"]["message"] == "no entity is called 'users'; there are operation.v1.Operation"
+    said = "no entity is called 'users'; there are operation.v1.Operation, sequence.v1.Sequence"
+    assert unknown["error"]["message"] == said
     assert operated["ok"] is True
     assert consumed == written == {"batchItemFailures": []}
 
@@ -186,7 +193,7 @@ def test_the_command_line_of_a_domain_without_entities(adopter: Adopter) -> None
     assert "Load, inspect and operate" in adopter.command("--help")
     commands = ("load", "plan", "verify", "reshard", "simulate", "export")
     helps = adopter.help_of("list", *commands)
-    assert "An entity: operations." in helps
+    assert "An entity: operations, sequences." in helps
     assert [command for command in commands if f"Usage: dynashard {command} " not in helps] == []
     tenant = adopter.environment["TENANT"]
     listed = adopter.command("list", "operations", f"tenant_id={tenant}", "--json")

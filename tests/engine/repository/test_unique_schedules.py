@@ -17,6 +17,8 @@ DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = (200, 100) if DEEP else (1, 25)
 MOST: Final = 300
 """The number of schedules in which a mutant must be caught."""
+CAUGHT_BY: Final = {"owners of reservations are not guarded": 61}
+"""Seeds that catch mutants for which a search takes long; if the schedules change, another one is searched for."""
 
 
 @pytest.fixture(scope="module")
@@ -34,4 +36,6 @@ def test_no_schedule_gives_a_value_to_two_items(engine_of_its_own: LeanWire, fir
 
 @pytest.mark.parametrize("mutant", UNIQUE_MUTANTS)
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
-    assert caught(engine_of_its_own, mutant, range(MOST)) is not None
+    seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []
+
+    assert caught(engine_of_its_own, mutant, [*seeds, *range(MOST)]) is not None

@@ -330,5 +330,6 @@ def test_a_scratch_sign_in_gives_cdk_its_issuer_and_never_its_token() -> None:
         "--context=issuer=https://issuer",
         "--context=audience=client",
         "--context=tenant_claim=cognito:username",
+        "--context=scope_claim=cognito:groups",
     ]
     assert "eyJsecret" not in repr(signed_in)

@@ -129,7 +129,8 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
     ]
     program = f"import {', '.join(modules)}\n"
     program += "from dynashard_serving.domain import declared\n"
-    program += "print([(one.path, dynashard.definition(one.entity).shards.adopt) for one in declared().entities])"
+    program += "shards = [(one.path, dynashard.definition(one.entity).shards) for one in declared().entities]\n"
+    program += "print([(path, each and each.adopt) for path, each in shards])"
     paths = os.pathsep.join(
         [str(ROOT / "packages/checks/dynashard_checks/soak/unsharded"), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
@@ -142,7 +143,7 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
         check=True,
     ).stdout
 
-    assert printed.strip() == "[('users', 'unsharded'), ('operations', None)]"
+    assert printed.strip() == "[('users', 'unsharded'), ('operations', None), ('sequences', None)]"
 
 
 @pytest.mark.parametrize("name", [RAW, SDK, DIRECT, FLOOR])

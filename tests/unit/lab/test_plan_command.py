@@ -79,7 +79,7 @@ def test_a_file_of_keys_gives_the_shares(run: Run, tmp_path: Path) -> None:
 def test_the_entities_that_share_logical_partitions_are_named(run: Run) -> None:
     _, out, _ = run("overrides", "--writes", "5000")
 
-    assert "shares its logical partitions with team.v1.Team, team.v1.Schedule, team.v1.Shift" in out
+    assert "shares its logical partitions with team.v1.Team, team.v1.Member, team.v1.Schedule, team.v1.Shift" in out
 
 
 def test_a_plan_is_drawn_the_same_each_time(run: Run, tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_on_demand_is_cheaper_exactly_below_the_break_even(writes: float, reads:
         ({"writes": float("nan")}, "writes is nan"),
         ({"page": 1001}, "page is 1,001"),
         ({"fill": 0}, "fill is 0; it must be between 0.1 and 1"),
-        ({"placement": "hash"}, "placement is 'hash'; it must be one of calculated, epochs, modulo, random"),
+        ({"placement": "hash"}, "placement is 'hash'; it must be one of calculated, epochs, modulo, parts, random"),
         ({"shards": 12}, "shards is 12; calculated placement needs a power of two"),
         ({"shards": 2048}, "shards is 2,048; it must be between 1 and 1,024"),
         ({"writes": 0}, "nothing to plan"),

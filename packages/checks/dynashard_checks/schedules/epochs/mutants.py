@@ -59,7 +59,7 @@ def _settling(choose: Callable[[Epoch, str], bool]) -> Apply:
         if not chosen or history[chosen[-1]].state is state:
             return None
         last = chosen[-1]
-        return (*history[:last], replace(history[last], state=state), *history[last + 1 :])
+        return (*history[:last], structs.replace(history[last], state=state), *history[last + 1 :])
 
     def apply(stack: ExitStack) -> None:
         stack.enter_context(patch.object(records, "settled", settled))
