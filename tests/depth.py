@@ -67,10 +67,10 @@ def load_profile() -> None:
 
 
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests that only the profile `deep` runs, by the markers `deep`, `sampled` and `repeated`.
+    """Return the tests that only the profile `deep` runs, by the markers `deep` and `sampled`.
 
-    The ids decide which parameter sets of a sampled test run, and which repetitions. So every process chooses the same
-    ones, and the choice does not depend on their order.
+    The ids decide which parameter sets of a sampled test run. So every process chooses the same ones, and the choice
+    does not depend on their order.
     """
     if profile() == "deep":
         return []
@@ -78,13 +78,8 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     for item in items:
         if item.get_closest_marker("sampled"):
             grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    dropped = {item for grid in grids.values() for item in sorted(grid, key=_drawn)[_share(grid) :]}
-    return [item for item in items if item.get_closest_marker("deep") or item in dropped or _spared(item)]
-
-
-def _spared(item: pytest.Item) -> bool:
-    repeated = item.get_closest_marker("repeated")
-    return repeated is not None and _drawn(item)[0] % int(repeated.args[0]) != 0
+    sampled = [item for grid in grids.values() for item in sorted(grid, key=_drawn)[_share(grid) :]]
+    return [item for item in items if item.get_closest_marker("deep")] + sampled
 
 
 def _drawn(item: pytest.Item) -> tuple[int, str]:

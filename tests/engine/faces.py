@@ -81,12 +81,9 @@ class Meeting:
         return True
 
 
-@pytest.fixture(autouse=True, params=["sync", pytest.param("async", marks=pytest.mark.repeated(6))])
+@pytest.fixture(autouse=True, params=["sync", "async"])
 def face(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The face under which a test calls the layer; a conftest that imports this lets all of its tests run twice.
-
-    `make test` runs a sixth of the asynchronous ones.
-    """
+    """The face under which a test calls the layer; a conftest that imports this makes all of its tests run twice."""
     if request.param == "async":
         use_asynchronous_face(monkeypatch)
     yield request.param

@@ -14,7 +14,7 @@ from tests.depth import profile
 pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
-CHUNKS, CHUNK = (40, 50) if DEEP else (1, 50)
+CHUNKS, CHUNK = (40, 50) if DEEP else (4, 50)
 MOST: Final = 400
 """The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final = {
