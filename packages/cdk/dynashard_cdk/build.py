@@ -51,7 +51,11 @@ KEPT = {"api": (f"{SWAGGER_UI}/*.min.*",)}
 UNUSED = {"serving": ("boto3/examples",)}
 """What layers drop."""
 
-NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
+NEVER_USED = (
+    *("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json"),
+    # zoneinfo reads the compiled zones alone, not the texts that stand beside them.
+    *("tzdata.zi", "*.tab", "leapseconds"),
+)
 FOR_TESTS = "testing"
 """The folder of our own packages that functions do not import."""
 
