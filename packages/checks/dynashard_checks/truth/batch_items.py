@@ -41,6 +41,7 @@ def _summary(name: str, version: str) -> Document:
     return {"participant": f"user_{name}", "title": version, "incident_id": "i", "state": "OPEN", "number": 1}
 
 
+_ROLES: Final = ("member", "lead")
 _PLAYED: Final = {"level": "minute", "start": _NOW}
 _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
     "users": lambda name, version: {"id": name, "email": "a@example.com", "display_name": version},
@@ -72,6 +73,9 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
     "participations": lambda name, version: {
         **_summary(name, version), "since": _NOW, "status": "TRIGGERED", "created_at": _NOW
     },
+    "members": lambda name, version: {
+        "team_id": "t", "user_id": name, "role": _ROLES[int(version.rpartition("-")[2])]
+    },
     "escalation-policies": lambda name, version: {
         "team_id": "t", "policy_id": name, "steps": [{"targets": [f"user_{version}"]}]
     },
@@ -90,19 +94,17 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
         "level": "month", "start": _NOW, "series": name, "pings": int(version.rpartition("-")[2])
     },
 }  # fmt: skip
-_LEFT_OUT: Final = {"follows", "members"}
-"""Edges are written in pairs, and a member has no field that would show a version."""
 
 
 def subjects() -> dict[str, Subject]:
-    """Return every entity of the samples by its path, except those that a batch does not write or show."""
+    """Return every entity of the samples by its path, except edges and counters, which no batch writes."""
     served = {each.path: Served(each) for each in declared().entities}
     samples = {
         path
         for path, each in served.items()
         if each.entity.__module__.startswith("domain.samples.") and not issubclass(each.entity, Counter)
     }
-    if missing := samples - _DOCUMENTS.keys() - _LEFT_OUT:
+    if missing := samples - _DOCUMENTS.keys() - {"follows"}:
         raise LookupError(
             f"there are no items of {', '.join(sorted(missing))}: add them to dynashard_checks.truth.batch_items"
         )
