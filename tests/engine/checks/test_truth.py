@@ -1,13 +1,13 @@
 """Answers of the API under faults, judged by a linearizability checker. See `make check-truth`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from dynashard.transport import Transport, connect
 from dynashard_checks.truth import api_clients
-from dynashard_checks.truth.api_clients import FunctionClient, app_on
+from dynashard_checks.truth.api_clients import FunctionClient, Reply, app_on
 from dynashard_checks.truth.counter import Count, count_together
 from dynashard_checks.truth.proxy import Rates
 from dynashard_checks.truth.running import Plan, run_in_process
@@ -65,3 +65,17 @@ def test_a_counter_of_ten_writers_is_exact_while_answers_are_lost(failing: Fault
 
     assert count.found == count.wanted == 10 * INCREMENTS
     assert count.unknown > 0
+
+
+class Stranger(FunctionClient):
+    """A client of no tenant, whose requests are all refused."""
+
+    def send(self, tenant: str, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:  # noqa: ARG002 - sends none
+        return super().send("", method, path, body, headers)
+
+
+def test_a_run_whose_requests_are_refused_ends_and_says_why(failing: FaultyEngine) -> None:
+    app = app_on(failing.endpoint)
+
+    with pytest.raises(RuntimeError, match="the counter is not stored: 40"):
+        count_together(lambda: Stranger(app), increments=INCREMENTS)

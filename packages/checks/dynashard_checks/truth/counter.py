@@ -102,6 +102,17 @@ class Writer:
         return self.api.send(TENANT, method, path, body, headers)
 
 
+def _begin(api: ApiClient, body: bytes) -> None:
+    """Store the counter. A lost answer or a throttle is followed by another request; any other refusal ends the run."""
+    for _ in range(_MOST):
+        reply = api.send(TENANT, "PUT", _PATH, body, {"Content-Type": "application/json"})
+        if reply.status in (200, 201):
+            return
+        if 400 <= reply.status < 500 and reply.document.get("code") not in REFUSALS:  # noqa: PLR2004 - HTTP's own
+            break
+    raise RuntimeError(f"the counter is not stored: {reply.status} {reply.body[:300].decode(errors='replace')}")
+
+
 def written(numbers: list[int]) -> str:
     """Return the numbers in the format of the counter."""
     return " ".join(map(str, numbers))
@@ -118,10 +129,11 @@ def count_together(
         increments: how often each increases the counter.
         level: one of `LEVELS`.
         seed: determines their pauses.
+
+    Raises:
+        RuntimeError: the API does not store the counter, or a writer is not done after 3,000 requests.
     """
-    body = json.dumps({"name": written([0] * writers)}).encode()
-    while connect().send(TENANT, "PUT", _PATH, body, {"Content-Type": "application/json"}).status not in (200, 201):
-        pass
+    _begin(connect(), json.dumps({"name": written([0] * writers)}).encode())
     counting = [Writer(connect(), number, writers, level, Random(seed * 100 + number)) for number in range(writers)]
     with ThreadPoolExecutor(writers) as pool:
         for running in [pool.submit(writer.count, increments) for writer in counting]:
