@@ -168,6 +168,9 @@ class CommandsSettings(Section):
     reserved_concurrency: int = Field(default=20, ge=1)
 
 
+BUS_ARN: Final = r"^arn:aws[a-z-]*:events:[a-z0-9-]+:\d{12}:event-bus/[A-Za-z0-9/_.-]{1,256}$"
+
+
 class ChangesSettings(Section):
     """How stream consumers process the changes of items."""
 
@@ -176,6 +179,17 @@ class ChangesSettings(Section):
     """The parallelization factor: batches of one shard handled at once. An item's changes stay in order."""
     reserved_concurrency: int = Field(default=20, ge=1)
     """Batches of all shards of the stream that are handled at once. A refused batch is delivered again."""
+    event_bus: str | None = Field(default=None, pattern=BUS_ARN)
+    """ARN of an event bus that exists, for the events that the domain declares; None for one of the stack's own."""
+    event_source: str = Field(default="dynashard", pattern=r"^[A-Za-z0-9_.-]{1,256}$")
+    """The `source` of these events."""
+
+    @field_validator("event_source")
+    @classmethod
+    def _is_ours(cls, source: str) -> str:
+        if source.startswith("aws."):
+            raise ValueError(f"{source} is a name of AWS's own events: EventBridge refuses it")
+        return source
 
     @model_validator(mode="after")
     def _one_part_fits(self) -> Self:

@@ -14,6 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dynashard_local import stopping
+from dynashard_local.bus.running import running_bus
+from dynashard_local.bus.store import DATABASE as EVENTS
 from dynashard_local.engine.guard import guarded_engine
 from dynashard_local.engine.process import DATABASE, Engine
 from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
@@ -69,7 +71,8 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
     queues = stack.enter_context(running_queues(templates, settings))
-    specs = _Specs(templates, settings, engine.endpoint, queues)
+    bus = stack.enter_context(running_bus(settings.data_dir))
+    specs = _Specs(templates, settings, engine.endpoint, {**queues.variables, **bus.variables})
     served = specs.named(*{route.function for route in routes.routes})
     functions = {spec.name: _function(spec, settings, stack, API_LOG) for spec in served}
     for function in functions.values():
@@ -77,7 +80,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     # Not warmed, because most stacks never use it.
     direct = _function(commands := specs.of(COMMANDS), settings, stack, COMMANDS_LOG)
     every = [*functions.values(), direct]
-    workers = _workers(specs, served[0], stack)
+    workers = _workers(specs, queues, served[0], stack)
     logs = LogRotation(settings.data_dir, _report)
     stack.callback(logs.close)
     started: list[Starts] = [logs, *workers, *_reloader(every, workers, settings, stack)]
@@ -93,6 +96,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         greet=lambda commands: _say(f"\nTry:\n{commands}\n"),
         url=url,
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
+        events=bus.store,
         log=_access,
     )
     _answer(app, gateway, listener, engine, every)
@@ -101,18 +105,18 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Specs:
-    """How the template's functions run on this stack, with its engine and its queues."""
+    """How the template's functions run on this stack: with its engine, and the variables of its other services."""
 
     templates: Templates
     settings: Settings
     endpoint: str
-    queues: Queues
+    services: Mapping[str, str]
 
     def named(self, *names: str) -> list[FunctionSpec]:
         """Return the functions of these names."""
         key = cursor_key(self.settings.data_dir)
         found = function_specs(self.templates, names, settings=self.settings, endpoint=self.endpoint, cursor_key=key)
-        return [replace(spec, environment={**spec.environment, **self.queues.variables}) for spec in found]
+        return [replace(spec, environment={**spec.environment, **self.services}) for spec in found]
 
     def of(self, handler: str) -> FunctionSpec:
         """Return the function with a handler."""
@@ -120,10 +124,10 @@ class _Specs:
         return found
 
 
-def _workers(specs: _Specs, served: FunctionSpec, stack: ExitStack) -> list[Worker]:
+def _workers(specs: _Specs, queues: Queues, served: FunctionSpec, stack: ExitStack) -> list[Worker]:
     """Return what works without being asked, each with the environment of a function."""
     writer = specs.of(WRITER)
-    writer = replace(writer, environment={**writer.environment, **writer_variables(specs.queues)})
+    writer = replace(writer, environment={**writer.environment, **writer_variables(queues)})
     folder = specs.settings.data_dir
     found = (
         _background(served, folder, "dynashard_local.workers.resharding", RESHARD_LOG),
@@ -166,7 +170,7 @@ def _prepare(data_dir: Path) -> None:
         probe = data_dir / ".writable"
         probe.touch()
         probe.unlink()
-        for name in (f"{DATABASE}*", f"{QUEUES}*", "*.log"):
+        for name in (f"{DATABASE}*", f"{QUEUES}*", f"{EVENTS}*", "*.log"):
             for file in data_dir.glob(name):
                 file.chmod(0o600)
     except OSError as error:

@@ -27,6 +27,7 @@ _PSEUDO_PARAMETERS = {
 _ARNS = {
     "AWS::DynamoDB::GlobalTable": "dynamodb:{region}:{account}:table/{name}",
     "AWS::DynamoDB::Table": "dynamodb:{region}:{account}:table/{name}",
+    "AWS::Events::EventBus": "events:{region}:{account}:event-bus/{name}",
     "AWS::Lambda::Function": "lambda:{region}:{account}:function:{name}",
 }
 

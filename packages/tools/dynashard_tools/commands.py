@@ -14,6 +14,7 @@ from dynashard_tools.app import new_app
 from dynashard_tools.backfills.index import index
 from dynashard_tools.backfills.migrate import migrate
 from dynashard_tools.etl.command import etl
+from dynashard_tools.events.command import events
 from dynashard_tools.export.command import export
 from dynashard_tools.hot.command import hot
 from dynashard_tools.items.command import delete, get, list_, put
@@ -74,5 +75,6 @@ app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
 app.add_typer(queue, name="queue")
+app.add_typer(events, name="events")
 app.add_typer(account, name="account")
 app.add_typer(unique, name="unique")

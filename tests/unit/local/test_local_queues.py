@@ -15,9 +15,10 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynashard_local.aws_calls import serving
 from dynashard_local.errors import LocalStackError
 from dynashard_local.queues.running import open_queues, queue_specs
-from dynashard_local.queues.server import MAX_BYTES, serving_queues
+from dynashard_local.queues.server import MAX_BYTES, QueueCalls
 from dynashard_local.queues.store import (
     DATABASE,
     DEDUPLICATION_SECONDS,
@@ -180,7 +181,7 @@ def test_each_group_is_processed_in_order_and_nothing_is_lost_after_failures(
 @pytest.fixture
 def client(store: QueueStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Return botocore's client, which finds the local queues by its environment."""
-    with serving_queues(store) as url:
+    with serving(QueueCalls(store)) as url:
         for name, value in {
             "AWS_ENDPOINT_URL_SQS": url,
             "AWS_ACCESS_KEY_ID": "local",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynashard_patterns.edges import Edges
     from dynashard_patterns.rollups import RollUps
     from dynashard_serving.dependants import Dependant, Dependants
+    from dynashard_serving.events import Events
     from dynashard_serving.transitions import Transitions
 
 EDGE_RIGHTS: Final = ("list", "create", "get", "delete")
@@ -43,6 +44,7 @@ __all__ = [
     "Dependant",
     "Dependants",
     "Endpoint",
+    "Events",
     "Exposed",
     "FamilyListing",
     "ItemRead",
@@ -62,7 +64,9 @@ __all__ = [
     "served_by",
 ]
 
-_LATE: Final = {"Dependant": "dependants", "Dependants": "dependants", "Transitions": "transitions"}
+_LATE: Final = {
+    "Dependant": "dependants", "Dependants": "dependants", "Events": "events", "Transitions": "transitions",
+}  # fmt: skip
 """Names whose modules only a domain that uses them needs, so that a first GET loads less."""
 OF_COUNTERS: Final = ("get", "add", "take", "delete")
 """What callers can do with counters."""

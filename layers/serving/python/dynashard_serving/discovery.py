@@ -1,7 +1,7 @@
 """Find what a domain declares in its modules, and make the index of a bundle from it.
 
-An entity is declared by its class. Copies, roll-ups, edges, and what is served besides entities are declared by values
-of a module. An entity without `serve` is known to the command line by its class name in the plural.
+An entity is declared by its class. Copies, roll-ups, edges, events, and what is served besides entities are declared by
+values of a module. An entity without `serve` is known to the command line by its class name in the plural.
 """
 
 import pkgutil
@@ -38,6 +38,7 @@ from dynashard_serving.declare import (
 )
 from dynashard_serving.dependants import Dependants
 from dynashard_serving.documents import TENANT
+from dynashard_serving.events import Events
 
 OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.numbers")
 """Modules of this package that declare entities of every backend."""
@@ -53,6 +54,7 @@ _VALUES: Final = (
     MaterializedCopies,
     RollUps,
     Edges,
+    Events,
     Dependants,
 )
 
@@ -83,6 +85,7 @@ class Declarations:
         copies: materialized copies of items, which the function `changes` keeps current.
         roll_ups: sums over items, which the function `changes` keeps current.
         edges: relations that are stored at both of their ends.
+        events: changes of items that the function `changes` publishes.
     """
 
     entities: tuple[Exposed, ...] = ()
@@ -90,6 +93,7 @@ class Declarations:
     copies: tuple[MaterializedCopies[Any, Any], ...] = ()
     roll_ups: tuple[RollUps[Any], ...] = ()
     edges: tuple[Edges[Any], ...] = ()
+    events: tuple[Events, ...] = ()
 
     @property
     def rules(self) -> Iterator[RulesOf]:
@@ -150,12 +154,14 @@ def declarations_of(values: Iterable[Any]) -> Declarations:
         copies=tuple(each for each in given if isinstance(each, MaterializedCopies)),
         roll_ups=tuple(each for each in given if isinstance(each, RollUps)),
         edges=tuple(each for each in given if isinstance(each, Edges)),
+        events=tuple(each for each in given if isinstance(each, Events)),
     )
     _refuse_paths([path for path, _ in declarations.paths])
     for what, names in (
         ("the path", (one.path for one in entities)),
         ("the entity's name", (definition(one.entity).name for one in entities)),
         ("the name of roll-ups", (one.name for one in declarations.roll_ups)),
+        ("the entity of events", (definition(one.of).name for one in declarations.events)),
     ):
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise ConfigurationError(f"{twice[0]} is {what} of two declarations: give each one of its own")

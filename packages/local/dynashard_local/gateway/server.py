@@ -17,7 +17,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dynashard_local.bus.store import EventStore
 from dynashard_local.gateway.connections import LATIN, OWN, access_line, header_lines
+from dynashard_local.gateway.event_stream import PATH as EVENTS
+from dynashard_local.gateway.event_stream import EventStream
 from dynashard_local.gateway.events import HttpRequest
 from dynashard_local.gateway.first_steps import first_steps
 from dynashard_local.gateway.http_api import MAX_BODY_BYTES, Gateway
@@ -59,6 +62,7 @@ def build_app(
     greet: Callable[[str], None] = lambda _: None,
     url: str = "",
     invoker: Invoker | None = None,
+    events: EventStore | None = None,
     log: Callable[[str], None] = lambda _: None,
 ) -> ASGIApp:
     """Return the ASGI application.
@@ -72,6 +76,7 @@ def build_app(
         greet: gets commands to try at `url`, when the API has described itself.
         url: where this machine reaches the stack.
         invoker: answers direct invocations.
+        events: the events of the local bus.
         log: gets a line about each request.
     """
 
@@ -96,6 +101,7 @@ def build_app(
             Route("/local/.well-known/openid-configuration", sign_in.discovery),
             Route("/local/.well-known/jwks.json", sign_in.jwks),
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
+            *([] if events is None else [Route(EVENTS, EventStream(events).answer)]),
         ],
         # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
         middleware=[

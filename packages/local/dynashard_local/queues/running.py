@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from dynashard_local.aws_calls import serving
 from dynashard_local.errors import LocalStackError
-from dynashard_local.queues.server import serving_queues
+from dynashard_local.queues.server import QueueCalls
 from dynashard_local.queues.store import DATABASE, QueueSpec, QueueStore
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates
@@ -33,7 +34,7 @@ def running_queues(templates: Templates, settings: Settings) -> Iterator[Queues]
     """Serve the template's queues during the block."""
     store = open_queues(settings.data_dir, queue_specs(templates, settings))
     try:
-        with serving_queues(store) as url:
+        with serving(QueueCalls(store)) as url:
             yield Queues(store, {ENDPOINT: url})
     finally:
         store.close()

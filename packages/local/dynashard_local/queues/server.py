@@ -1,19 +1,11 @@
-"""Serves the calls of SQS that functions and tools make, over HTTP on 127.0.0.1, from the local queue store.
+"""Answers the calls of SQS that functions and tools make from the local queue store."""
 
-It speaks botocore's JSON protocol, so the functions' clients need only `AWS_ENDPOINT_URL_SQS`.
-"""
-
-import json
 import re
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from hashlib import md5
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, Final
 
+from dynashard_local.aws_calls import RefusedError
 from dynashard_local.queues.store import Delivery, NewMessage, QueueStore
 
 MAX_BYTES: Final = 1024 * 1024
@@ -21,19 +13,12 @@ MAX_BYTES: Final = 1024 * 1024
 MAX_ENTRIES: Final = 10
 _REFUSED: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters other than those that SQS documents for bodies and attributes."""
-_TARGET: Final = "AmazonSQS."
-
-
-class RefusedError(Exception):
-    """SQS refuses the call; `code` is its name for the reason."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class QueueCalls:
     """Answers the calls from a store."""
+
+    namespace = "com.amazonaws.sqs"
 
     def __init__(self, store: QueueStore) -> None:
         self._store = store
@@ -137,54 +122,6 @@ def system_attributes(delivery: Delivery) -> dict[str, str]:
         "SenderId": "local",
     }
     return attributes if delivery.group is None else {**attributes, "MessageGroupId": delivery.group}
-
-
-@contextmanager
-def serving_queues(store: QueueStore) -> Iterator[str]:
-    """Serve the store on a free port of 127.0.0.1 during the block; yields the URL."""
-    handler = type("Handler", (_Handler,), {"calls": QueueCalls(store)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    Thread(target=server.serve_forever, name="queues", daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    calls: QueueCalls
-    protocol_version = "HTTP/1.1"
-    # Otherwise every answer on a kept connection waits for an acknowledgement.
-    disable_nagle_algorithm = True
-    wbufsize = -1
-
-    def do_POST(self) -> None:
-        operation = self.headers.get("X-Amz-Target", "").removeprefix(_TARGET)
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        try:
-            self._write(HTTPStatus.OK, self.calls.answer(operation, json.loads(body)))
-        except RefusedError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, error.code, str(error))
-        except (KeyError, TypeError, ValueError) as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, "InvalidParameterValue", repr(error))
-        except sqlite3.Error as error:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", repr(error))
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing, because the functions log what they send."""
-
-    def _refuse(self, status: HTTPStatus, code: str, message: str) -> None:
-        self._write(status, {"__type": f"com.amazonaws.sqs#{code}", "message": message})
-
-    def _write(self, status: HTTPStatus, document: Mapping[str, Any]) -> None:
-        body = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/x-amz-json-1.0")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
 
 def _entries(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -21,6 +21,7 @@ class Change:
         new: the item after; None for `deleted` and `expired`.
         sequence: the number of the record in its part of the stream. Larger is later there; numbers of two parts
             cannot be compared.
+        at: when it was stored, in epoch seconds, to the second; None if the record does not say.
     """
 
     kind: Kind
@@ -29,6 +30,7 @@ class Change:
     old: Any
     new: Any
     sequence: str
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

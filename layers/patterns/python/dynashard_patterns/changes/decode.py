@@ -61,7 +61,8 @@ def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[An
     after = entity.decode(new) if new else None
     fields = (after or before).__dict__
     key = {name: fields[name] for name in entity.key_fields}
-    return Change(kind, entity.model, key, before, after, images["SequenceNumber"])
+    at = images.get("ApproximateCreationDateTime")
+    return Change(kind, entity.model, key, before, after, images["SequenceNumber"], None if at is None else float(at))
 
 
 def kind_of(record: Mapping[str, Any]) -> Kind | None:

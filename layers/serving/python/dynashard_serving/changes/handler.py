@@ -16,6 +16,7 @@ from dynashard_serving.changes.following import consumers
 from dynashard_serving.changes.lines import Described
 from dynashard_serving.changes.settings import Settings
 from dynashard_serving.domain import declared
+from dynashard_serving.events.publishing import to_bus
 from dynashard_serving.limits import seconds_left, time_to_answer
 from dynashard_serving.operations.served import Served
 from dynashard_serving.telemetry import metric_names as names
@@ -67,7 +68,8 @@ def _dispatcher() -> Dispatcher:
     transport = open_transport(settings)
     domain = declared()
     db = open_entities(settings, transport, domain.models, GrowthLog(logger, settings.environment))
-    return Dispatcher(consumers(db, domain.declarations), keep=_logged(to_queue(settings.dead_letter_queue)))
+    publish = to_bus(settings.event_bus, settings.event_source)
+    return Dispatcher(consumers(db, domain.declarations, publish), keep=_logged(to_queue(settings.dead_letter_queue)))
 
 
 def _logged(keep: Keep) -> Keep:

@@ -16,6 +16,8 @@
     │   ├── TransactionCanceledError    transaction_canceled    409
     │   ├── TransactionConflictError    transaction_conflict    409
     │   └── UnprocessedError            unprocessed             429
+    ├── EventBusUnavailableError        event_bus_unavailable   503
+    ├── EventRefusedError               event_refused           502
     ├── ExhaustedError                  exhausted               409
     ├── InputError                      invalid_input           422
     │   ├── IdempotencyKeyReusedError   idempotency_key_reused  422
@@ -323,6 +325,16 @@ class QueueUnavailableError(DynashardError, code="queue_unavailable", status=503
 
     not_accepted: Sequence[int] | None = None
     in_details = ("not_accepted",)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EventBusUnavailableError(DynashardError, code="event_bus_unavailable", status=503, retryable=True):
+    """The event bus did not accept all events. The stream delivers their changes again."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EventRefusedError(DynashardError, code="event_refused", status=502):
+    """The event bus refuses an event, whenever it is sent."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,0 +1,1 @@
+"""The event bus of the local stack."""

@@ -1,0 +1,60 @@
+"""`GET /local/events`: the events of the local bus as server-sent events, which browsers read by `EventSource`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from dynashard_local.bus.following import Follower, Wanted
+from dynashard_local.bus.store import EventStore
+
+PATH: Final = "/local/events"
+POLL_SECONDS: Final = 0.2
+QUIET_POLLS: Final = 75
+"""Polls without an event after which a comment is sent, so that nothing between takes the connection for dead."""
+_PARAMETERS: Final = ("tenant_id", "entity", "since")
+
+
+class EventStream:
+    """Streams the events of a store."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+
+    async def answer(self, request: Request) -> Response:
+        """Stream events from now on, or after the number in `Last-Event-ID` or `since`; 0 is the beginning."""
+        query = request.query_params
+        if unknown := [name for name in query if name not in _PARAMETERS]:
+            return _refused(unknown[0], f"Unknown parameter; use some of {', '.join(_PARAMETERS)}.")
+        since = request.headers.get("last-event-id") or query.get("since") or str(self._store.last)
+        if not since.isdecimal():
+            return _refused("since", "Use the number of an event, or 0 for all.")
+        follower = Follower(self._store, Wanted(query.get("tenant_id"), query.get("entity")), int(since))
+        return StreamingResponse(
+            _lines(follower), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+
+async def _lines(follower: Follower) -> AsyncIterator[bytes]:
+    quiet = 0
+    yield b": events of the local bus\n\n"
+    while True:
+        found = await asyncio.to_thread(list, follower.new())
+        for number, document in found:
+            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (
+                number,
+                document["detail-type"].encode(),
+                orjson.dumps(document),
+            )
+        quiet = 0 if found else quiet + 1
+        if quiet == QUIET_POLLS:
+            quiet = 0
+            yield b": nothing new\n\n"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _refused(field: str, message: str) -> Response:
+    return JSONResponse({"message": message, "errors": [{"field": field, "message": message}]}, status_code=422)

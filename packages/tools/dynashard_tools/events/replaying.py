@@ -1,0 +1,70 @@
+"""Publish the events of dead letters again."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dynashard.errors import DynashardError
+from dynashard_patterns.changes import decode, watched
+from dynashard_serving.events import Events
+from dynashard_serving.events.publishing import Publish
+from dynashard_tools.entities import declared
+from dynashard_tools.queue.reach import Call
+from dynashard_tools.queue.redriving import AT_ONCE, WAIT_SECONDS
+
+
+class Replayed(NamedTuple):
+    """What became of dead letters: events that were published, that cannot be published, and letters of others."""
+
+    published: int
+    refused: int
+    others: int
+
+
+def replayed(call: Call, url: str, publish: Publish, *, most: int) -> Replayed:
+    """Publish the events of at most `most` dead letters on a queue, and delete these. Others stay on the queue.
+
+    A letter is deleted after its event was published: if that is interrupted, it is published once more.
+    """
+    known = {each.name: each for each in declared().declarations.events}
+    published = refused = others = 0
+    while published + refused + others < most:
+        request = {"QueueUrl": url, "MaxNumberOfMessages": AT_ONCE, "WaitTimeSeconds": WAIT_SECONDS}
+        messages = call("ReceiveMessage", request).get("Messages", [])
+        if not messages:
+            break
+        done = []
+        for message in messages:
+            letter = _letter(message["Body"])
+            events = known.get(str(letter.get("consumer")))
+            if events is None:
+                others += 1
+            elif _published(events, letter["record"], publish):
+                published += 1
+                done.append(message)
+            else:
+                refused += 1
+        if done:
+            receipts = [{"Id": str(number), "ReceiptHandle": each["ReceiptHandle"]} for number, each in enumerate(done)]
+            call("DeleteMessageBatch", {"QueueUrl": url, "Entries": receipts})
+    return Replayed(published, refused, others)
+
+
+def _letter(body: str) -> Mapping[str, Any]:
+    try:
+        letter = json.loads(body)
+    except ValueError:
+        return {}
+    return letter if isinstance(letter, dict) else {}
+
+
+def _published(events: Events, record: Mapping[str, Any], publish: Publish) -> bool:
+    """Publish the event of a record; return whether it had one and the bus accepted it."""
+    try:
+        change = decode(record, watched([events.of]))
+        if change is None:
+            return False
+        publish([events.event(change)])
+    except DynashardError:
+        return False
+    return True
