@@ -25,7 +25,9 @@ def test_the_function_may_follow_the_stream_write_items_and_ask_for_shards_and_n
     (topology,) = [name for name in allowed if "Topology" in name]
     (queue,) = [name for name in allowed if name.startswith("<Dead")]
     (log,) = [name for name in allowed if name.startswith("<FollowLog")]
+    (bus,) = [name for name in allowed if name.startswith("<Bus")]
 
+    assert allowed.pop(bus) == ["events:PutEvents"]
     assert allowed.pop(stream) == [
         f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     ]
@@ -114,3 +116,24 @@ def test_growth_and_the_transport_are_settings(tmp_path: Path) -> None:
         600,
     )
     assert settings.transport == "direct"
+
+
+def test_others_find_the_bus_by_its_name_and_by_outputs(dev: Templates) -> None:
+    (bus,) = of_type(dev["Changes"], "AWS::Events::EventBus").values()
+    outputs = dev["Changes"]["Outputs"]
+
+    assert bus["Properties"]["Name"] == "Dynashard-dev"
+    assert short(outputs["EventBus"]["Value"]).startswith("<Bus")
+    assert outputs["EventSource"]["Value"] == "dynashard"
+
+
+def test_a_bus_that_exists_and_the_source_are_settings(tmp_path: Path) -> None:
+    arn = "arn:aws:events:eu-central-1:111122223333:event-bus/company"
+    changes = {"event_bus": arn, "event_source": "oncall.backend"}
+    template = Templates(synthesise(context("dev", changes=changes), tmp_path), "dev")["Changes"]
+
+    settings = Settings.from_env(properties_of(template, "AWS::Lambda::Function")["Environment"]["Variables"])
+
+    assert (settings.event_bus, settings.event_source) == (arn, "oncall.backend")
+    assert statements(template, "FollowRole")[arn] == ["events:PutEvents"]
+    assert of_type(template, "AWS::Events::EventBus") == {}

@@ -1,0 +1,115 @@
+"""The local event bus: the protocol of EventBridge, its limits, durability, and who follows it."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from dynashard_local.aws_calls import serving
+from dynashard_local.bus import store as stores
+from dynashard_local.bus.calls import BusCalls
+from dynashard_local.bus.following import Follower, Wanted
+from dynashard_local.bus.running import running_bus
+from dynashard_local.bus.store import DATABASE, EventStore, NewEvent
+from dynashard_local.errors import LocalStackError
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EventStore]:
+    with closing(EventStore.open(tmp_path / DATABASE)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def events(store: EventStore) -> Iterator[Any]:
+    keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
+    with serving(BusCalls(store, clock=lambda: 1_800_000_000.0)) as url:
+        yield boto3.Session(region_name="us-east-1", **keys).client("events", endpoint_url=url)
+
+
+def entry(detail: str = "{}", **more: Any) -> dict[str, Any]:
+    return {"EventBusName": "b", "Source": "dynashard", "DetailType": "Memo created", "Detail": detail, **more}
+
+
+def event(tenant: str, entity: str = "Memo") -> NewEvent:
+    return NewEvent("s", f"{entity} created", json.dumps({"entity": entity, "key": {"tenant_id": tenant}}), 0.0)
+
+
+def test_accepted_events_are_kept_with_their_time(events: Any, store: EventStore) -> None:
+    answer = events.put_events(Entries=[entry('{"a": 1}', Time=1_700_000_000), entry('{"a": 2}')])
+
+    kept = store.after(0)
+    assert answer["FailedEntryCount"] == 0
+    assert [each["EventId"] for each in answer["Entries"]] == [each.id for each in kept]
+    assert [(each.detail, each.at) for each in kept] == [('{"a": 1}', 1_700_000_000.0), ('{"a": 2}', 1_800_000_000.0)]
+
+
+@pytest.mark.parametrize("detail", ["[1]", "no", ""])
+def test_a_malformed_event_is_refused_alone(events: Any, store: EventStore, detail: str) -> None:
+    answer = events.put_events(Entries=[entry(detail), entry('{"a": 2}')])
+
+    assert answer["FailedEntryCount"] == 1
+    assert [each.get("ErrorCode") for each in answer["Entries"]] == ["MalformedDetail", None]
+    assert [each.detail for each in store.after(0)] == ['{"a": 2}']
+
+
+def test_a_call_that_is_too_large_is_refused_as_a_whole(events: Any, store: EventStore) -> None:
+    half = json.dumps({"text": "x" * 131_072})
+
+    with pytest.raises(ClientError, match="ValidationException"):
+        events.put_events(Entries=[entry(half), entry(half)])
+    with pytest.raises(ClientError, match="ValidationException"):
+        events.put_events(Entries=[entry()] * 11)
+    with pytest.raises(ClientError, match="UnsupportedOperation"):
+        events.list_rules()
+
+    assert store.last == 0
+
+
+def test_only_the_last_events_are_kept(store: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "MOST_KEPT", 3)
+
+    for number in range(5):
+        store.add([event(str(number))])
+
+    assert [each.number for each in store.after(0)] == [3, 4, 5]
+
+
+def test_events_survive_and_are_read_while_others_are_published(tmp_path: Path) -> None:
+    with closing(EventStore.open(tmp_path / DATABASE)) as first:
+        first.add([event("abc")])
+    with (
+        closing(EventStore.open(tmp_path / DATABASE)) as second,
+        closing(EventStore.reading(tmp_path / DATABASE)) as reader,
+    ):
+        assert reader.last == 1
+        second.add([event("abc")])
+        assert [each.number for each in reader.after(1)] == [2]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.add([event("abc")])
+
+
+def test_a_follower_gets_each_event_that_it_wants_once(store: EventStore) -> None:
+    store.add([event("abc")])
+    everything, one = Follower(store, Wanted(), 0), Follower(store, Wanted("abc", "Note"), store.last)
+
+    store.add([event("abc", "Note"), event("other", "Note"), event("abc")] * 100)
+
+    assert [number for number, _ in everything.new()] == list(range(1, 302))
+    assert [number for number, _ in one.new()] == list(range(2, 302, 3))
+    assert [*everything.new(), *one.new()] == []
+
+
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_text("no database, but long enough to be taken for one" * 10)
+
+    with pytest.raises(LocalStackError, match=rf"{DATABASE} cannot be used .*: remove it"), running_bus(tmp_path):
+        pass
