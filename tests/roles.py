@@ -30,7 +30,7 @@ _HASH = "(?:[0-9A-F]{8})?"
 _RESOURCE = re.compile(rf"<(?:ExportsOutput(?:FnGetAtt|Ref))?(\w+?){_HASH}(?:\.?Arn)?{_HASH}>(/index/\w+)?$")
 """A resource of this or another stack, as `statements` shortens it: its logical id, without CDK's hash."""
 _OF_STEPS = {"ConditionCheck": "ConditionCheckItem", "Delete": "DeleteItem", "Get": "GetItem", "Put": "PutItem"}
-_NAMING = ("QueueUrl", "SecretId", "stateMachineArn", "TableName", "Name")
+_NAMING = ("QueueUrl", "SecretId", "stateMachineArn", "TableName", "Name", "EventBusName")
 """The parameters of requests to services that name a resource."""
 _DENIED_STATUS = 400
 BY_LAMBDA = frozenset(
@@ -177,7 +177,9 @@ class RoleClient:
             return method
 
         def call(**request: Any) -> Any:
-            named = next((request[each] for each in _NAMING if each in request), "*")
+            # EventBridge's call names the bus in each entry.
+            naming = request["Entries"][0] if name == "put_events" else request
+            named = next((naming[each] for each in _NAMING if each in naming), "*")
             action = "".join(word.title() for word in name.removesuffix("_batch").split("_"))
             grant = (self.names.get(named, named), f"{self.service}:{action}")
             self.used.add(grant)

@@ -33,8 +33,8 @@ LAMBDA_PYTHON = "3.13"
 
 SERVICES = frozenset(
     {
-        "cloudwatch", "dynamodb", "dynamodbstreams", "lambda", "scheduler", "secretsmanager", "sqs", "ssm",
-        "stepfunctions", "sts",
+        "cloudwatch", "dynamodb", "dynamodbstreams", "events", "lambda", "scheduler", "secretsmanager", "sqs",
+        "ssm", "stepfunctions", "sts",
     }
 )  # fmt: skip
 """The services that functions call; the descriptions of all 400 services are nine tenths of botocore's size."""

@@ -6,6 +6,7 @@ are listed below, and rooms above it; `run`, `stack`, `testing` and `reloading` 
     engine      the DynamoDB engine with its tables, and the port by which tools reach it
     functions   processes that run the template's functions as Lambda does
     queues      the template's queues in a file, with the calls of SQS over HTTP
+    bus         the bus of events in a file, with the call of EventBridge over HTTP
     gateway     HTTP: API Gateway's routes and events, tokens, Lambda's API
     workers     processes that work without being asked: stream consumer, queue worker, resharding
     deploy      the other way to run everything locally: `cdk deploy` to a local AWS
@@ -18,6 +19,7 @@ are listed below, and rooms above it; `run`, `stack`, `testing` and `reloading` 
     settings        one frozen object
     template        reads what the stacks declare
     routes          the routes, authorizers and CORS settings among it
+    aws_calls       AWS calls over HTTP, as its SDKs send them
     account         the AWS account that the stack pretends to be
     root            the folder of the backend
     data_folder     one engine at a time in DATA_DIR, and private files in it

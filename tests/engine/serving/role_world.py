@@ -26,6 +26,7 @@ from dynashard_serving.changes.dead_letters import to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.commands.handler import build_commands, logger
 from dynashard_serving.domain import declared
+from dynashard_serving.events.publishing import to_bus
 from dynashard_serving.telemetry.powertools import GrowthLog
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.queues import Queues
@@ -43,11 +44,12 @@ PLENTY_MILLISECONDS = 20_000
 
 
 class AwsServices:
-    """Stands for the clients of SQS, CloudWatch and Secrets Manager. CloudWatch knows of a throttle at a low load."""
+    """Stands for the clients of SQS, EventBridge, CloudWatch, Secrets Manager. CloudWatch knows of a throttle at a low load."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.messages: list[tuple[str, Mapping[str, Any]]] = []
+        self.published: list[Mapping[str, Any]] = []
 
     def send_message_batch(self, **request: Any) -> Mapping[str, Any]:
         self.messages += [(request["QueueUrl"], entry) for entry in request["Entries"]]
@@ -58,6 +60,10 @@ class AwsServices:
 
     def change_message_visibility_batch(self, **request: Any) -> None:
         assert request["Entries"]
+
+    def put_events(self, **request: Any) -> Mapping[str, Any]:
+        self.published += request["Entries"]
+        return {"Entries": [{"EventId": "1"} for _ in request["Entries"]]}
 
     def get_secret_value(self, **request: Any) -> Mapping[str, str]:
         assert request["SecretId"] == "CursorKeys"
@@ -293,7 +299,8 @@ def do_what_is_queued(world: RoleWorld) -> None:
 def follow_changes(world: RoleWorld) -> None:
     """Hand records of the stream to the consumers that together need all of their role."""
     database, stream = world.database(), world.stream
-    follower = Dispatcher(consumers(database, declared().declarations), keep=to_queue("Dead"))
+    publish = to_bus("Bus", "dynashard", lambda: world.client("events"))
+    follower = Dispatcher(consumers(database, declared().declarations, publish), keep=to_queue("Dead"))
     items = world.someone()
 
     def follow() -> bool:
@@ -303,6 +310,7 @@ def follow_changes(world: RoleWorld) -> None:
     items.post("/v1/pings", ping(world))
     world.store_queued()
     assert follow()
+    assert world.services.published
     items.delete("/v1/incidents/i-1")
     items.post("/v1/pings", ping(world, id="q"))
     world.store_queued()

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.unit
 INSIDE = {
     "ConditionFailedError",
     "DeclarationError",
+    "EventBusUnavailableError",
+    "EventRefusedError",
     "ReshardRefusedError",
     "TopologyChangedError",
     "TransactionCanceledError",

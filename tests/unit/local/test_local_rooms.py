@@ -12,7 +12,7 @@ import dynashard_local
 pytestmark = pytest.mark.unit
 
 FOLDER = Path(dynashard_local.__file__).parent
-ROOMS = ("engine", "functions", "queues", "gateway", "workers", "deploy")
+ROOMS = ("engine", "functions", "queues", "bus", "gateway", "workers", "deploy")
 TOGETHER = {"__init__", "__main__", "run", "stack", "testing", "reloading"}
 
 

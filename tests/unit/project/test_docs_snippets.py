@@ -227,6 +227,8 @@ def test_the_command_line_accepts_the_printed_commands(place: str, line: str) ->
 
     while isinstance(command, TyperGroup):
         context = command.context_class(command, info_name=name)
+        if command.invoke_without_command and arguments[0].startswith("-"):
+            break
         found, below, arguments = command.resolve_command(context, arguments)
         assert below is not None, place
         name, command = f"{name} {found}", below

@@ -241,7 +241,7 @@ def test_a_bus_that_cannot_be_reached_is_unavailable() -> None:
         keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
         return boto3.Session(region_name="us-east-1", **keys).client("events", endpoint_url="http://127.0.0.1:1")
 
-    with pytest.raises(EventBusUnavailableError, match="the bus b does not answer: Could not connect"):
+    with pytest.raises(EventBusUnavailableError, match="EventBridge does not answer: Could not connect"):
         to_bus("b", "s", opened)([Events(of=Memo).event(created("a"))])
 
 

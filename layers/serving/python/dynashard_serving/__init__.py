@@ -12,6 +12,7 @@ A room for each function, which never import each other:
 Rooms that functions share:
 
     operations      the operations on entities, the same over REST, direct invocation and queues
+    events          changes published for others
     telemetry       what functions leave in logs, metrics and traces
 
 Modules that functions share:

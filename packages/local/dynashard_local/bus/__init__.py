@@ -1,1 +1,9 @@
-"""The event bus of the local stack."""
+"""The template's bus of events.
+
+Its modules:
+
+    running     opens and serves it
+    store       events in a file
+    calls       the calls of EventBridge
+    following   yields the events that a reader wants
+"""

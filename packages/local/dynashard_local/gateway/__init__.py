@@ -6,6 +6,7 @@ Its modules:
     connections     lets the gateway answer most requests without the layers of `server`
     http_api        the gateway: matches, authorises and forwards requests, as an API Gateway HTTP API does
     events          requests as events, and answers of functions as HTTP
+    event_stream    the events of the local bus as server-sent events
     invocations     Lambda's API for direct invocation
     tokens          the issuer of local tokens
     known_scopes    the scopes that the API names, for tokens that may do everything

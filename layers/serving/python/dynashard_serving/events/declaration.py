@@ -1,4 +1,4 @@
-"""`Events`: a declared value that says which changes of an entity others learn of, and what they are told."""
+"""`Events`: a declared value that says which changes of an entity are published, and what their events contain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from dynashard.errors import EventBusUnavailableError, EventRefusedError
-from dynashard_serving.aws_services import client
+from dynashard_serving.aws_services import client, put_events
 from dynashard_serving.events.event import MOST_BYTES, Event, size
 
 MOST_ENTRIES: Final = 10
@@ -88,15 +88,4 @@ class Publisher:
 
 def to_bus(bus: str, source: str, opened: Callable[[], Any] = lambda: client("events", attempts=3)) -> Publisher:
     """Return what publishes to a bus of EventBridge. The first event opens the client of boto3."""
-    events = cache(opened)
-
-    def put(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
-
-        try:
-            answer: Mapping[str, Any] = events().put_events(Entries=list(entries))
-        except (BotoCoreError, ClientError) as error:
-            raise EventBusUnavailableError(f"the bus {bus} does not answer: {error}") from error
-        return answer
-
-    return Publisher(put, bus, source)
+    return Publisher(partial(put_events, cache(opened)), bus, source)
