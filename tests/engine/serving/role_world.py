@@ -44,7 +44,7 @@ PLENTY_MILLISECONDS = 20_000
 
 
 class AwsServices:
-    """Stands for the clients of SQS, EventBridge, CloudWatch, Secrets Manager. CloudWatch knows of a throttle at a low load."""
+    """Stands for the clients of other AWS services. CloudWatch knows of a throttle at a low load."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

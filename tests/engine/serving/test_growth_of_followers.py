@@ -89,7 +89,9 @@ class Followed:
             retry_policy=NO_WAITING,
             open_load=lambda *_: Known(below=below),
         )
-        return Dispatcher(consumers(db, declared().declarations, lambda events: pytest.fail(str(events))), keep=self.letters.append)
+        return Dispatcher(
+            consumers(db, declared().declarations, lambda events: pytest.fail(str(events))), keep=self.letters.append
+        )
 
     def grew(self, report: Report, /) -> None:
         self.reports.append(report)
