@@ -34,4 +34,4 @@ async def main(url: str, token: str, count: int = 100) -> list[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:3]))
+    asyncio.run(main(sys.argv[1], sys.argv[2]))
