@@ -12,6 +12,8 @@ from dynashard_client.steps import Request, run
 Token = str | Callable[[], str]
 CONNECT_SECONDS: Final = 5.0
 """For a connection."""
+MOST_KEPT: Final = 100
+"""Connections that are kept for the next requests; more threads than this open one for each request."""
 
 
 class RestTransport:
@@ -26,7 +28,9 @@ class RestTransport:
     def __init__(self, url: str, token: Token, *, timeout: float = 35.0) -> None:
         self._api = RestApi(url)
         self._token = token
-        self._pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=timeout))
+        self._pool = urllib3.PoolManager(
+            retries=False, maxsize=MOST_KEPT, timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=timeout)
+        )
 
     def ask(self, resource: Resource[Any], request: Request) -> Any:
         """Ask once; see `ClientTransport.ask`."""

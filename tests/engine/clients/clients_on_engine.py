@@ -50,6 +50,8 @@ class InProcess:
 
 HELD = -1
 """In place of a status: the request is executed, and no answer comes as long as its connection is open."""
+HALF = -2
+"""The same, after a part of an answer."""
 
 
 @dataclass
@@ -94,9 +96,12 @@ class Network:
         if not status:
             await self.app(scope, receive, send)
             return
-        if status == HELD or status >= 500:  # The request is executed only if its outcome stays unknown.
+        if status in (HELD, HALF) or status >= 500:  # The request is executed only if its outcome stays unknown.
             await self.app(scope, receive, _nowhere)
-        if status == HELD:
+        if status in (HELD, HALF):
+            if status == HALF:
+                await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+                await send({"type": "http.response.body", "body": b"{", "more_body": True})
             self.arrived.set()
             while (await receive())["type"] != "http.disconnect":
                 pass

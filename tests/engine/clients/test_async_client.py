@@ -12,7 +12,7 @@ from dynashard.transport import Transport
 from dynashard_client import AsyncClient, AsyncItems
 from dynashard_client.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
 from tests.engine.api.api_on_engine import idempotency_table
-from tests.engine.clients.clients_on_engine import HELD, RESOURCES, Served, served
+from tests.engine.clients.clients_on_engine import HALF, HELD, RESOURCES, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.waiting import HANG_SECONDS
 
@@ -90,12 +90,13 @@ def test_tasks_share_as_many_connections_as_the_client_may_have(backend: Served,
     assert len(backend.network.peers) <= 4
 
 
+@pytest.mark.parametrize("answered", [HELD, HALF], ids=["before its answer", "amid its answer"])
 def test_a_cancelled_request_leaves_no_connection_that_another_could_get_its_answer_from(
-    backend: Served, tenant: str
+    backend: Served, tenant: str, answered: int
 ) -> None:
     async def cancelled(users: AsyncItems[User]) -> str:
         await users.create(a_user(tenant))
-        backend.network.plan[:] = [HELD]
+        backend.network.plan[:] = [answered]
         waiting = asyncio.create_task(users.update("ada", {"display_name": "Countess"}))
         await happened(backend.network.arrived)
         waiting.cancel()

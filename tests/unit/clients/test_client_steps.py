@@ -243,7 +243,7 @@ def test_what_decides_imports_nothing_that_sends_or_waits(module: str) -> None:
     assert found.isdisjoint(SENDS)
 
 
-def test_a_program_without_httpx_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_program_without_httpx_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "dynashard_client.awaiting.rest", raising=False)
     monkeypatch.setitem(sys.modules, "httpx", None)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from threading import Lock
 from typing import Any
 
@@ -29,11 +30,10 @@ class AsyncRestTransport:
     def __init__(self, url: str, token: AsyncToken, *, timeout: float = 35.0, connections: int = 100) -> None:
         self._api = RestApi(url)
         self._token = token
-        # A request that waits for a connection has not begun: only its caller knows how long that may take.
-        self._timeout = {"timeout": httpx.Timeout(timeout, connect=CONNECT_SECONDS, pool=None).as_dict()}
-        self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        self._timeout = {"timeout": httpx.Timeout(timeout, connect=CONNECT_SECONDS).as_dict()}
         self._certificates = ssl.create_default_context()
-        self._opened: dict[asyncio.AbstractEventLoop, httpx.AsyncHTTPTransport] = {}
+        self._most = connections
+        self._opened: dict[asyncio.AbstractEventLoop, Connections] = {}
         self._opening = Lock()
 
     async def ask(self, resource: Resource[Any], request: Request) -> Any:
@@ -59,28 +59,24 @@ class AsyncRestTransport:
             raise lost(str(error) or type(error).__name__) from error
 
     async def _answer(self, request: httpx.Request) -> HttpAnswer:
-        answer = await self._connections().handle_async_request(request)
-        answer.request = request
-        try:
-            return HttpAnswer(answer.status_code, answer.headers, await answer.aread())
-        finally:
-            # Before the whole body was read, this closes the connection.
-            await answer.aclose()
+        async with self._connections().one() as connection:
+            answer = await connection.handle_async_request(request)
+            answer.request = request
+            try:
+                return HttpAnswer(answer.status_code, answer.headers, await answer.aread())
+            finally:
+                # Before the whole body was read, this closes the connection.
+                await answer.aclose()
 
-    def _connections(self) -> httpx.AsyncHTTPTransport:
-        """Return the connections of the running loop; those of loops that are closed are dropped.
-
-        It is httpx's transport rather than its client, which follows variables of proxies and keeps cookies.
-        """
+    def _connections(self) -> "Connections":
+        """Return the connections of the running loop; those of loops that are closed are dropped."""
         loop = asyncio.get_running_loop()
         found = self._opened.get(loop)
         if found is None:
             with self._opening:
                 for each in [each for each in self._opened if each.is_closed()]:
                     del self._opened[each]
-                found = self._opened[loop] = httpx.AsyncHTTPTransport(
-                    verify=self._certificates, limits=self._limits, trust_env=False
-                )
+                found = self._opened[loop] = Connections(self._certificates, self._most)
         return found
 
     async def close(self) -> None:
@@ -88,4 +84,37 @@ class AsyncRestTransport:
         with self._opening:
             opened = self._opened.pop(asyncio.get_running_loop(), None)
         if opened is not None:
-            await opened.aclose()
+            await opened.close()
+
+
+class Connections:
+    """The connections of one event loop.
+
+    Each is a transport of httpx with a single connection: one with all of them looks at every connection for each
+    request, so a hundred requests at once took most of their CPU time for that. It is not httpx's client, which follows
+    variables of proxies and keeps cookies.
+    """
+
+    def __init__(self, certificates: ssl.SSLContext, most: int) -> None:
+        self._certificates = certificates
+        self._free = asyncio.Semaphore(most)
+        self._idle: list[httpx.AsyncHTTPTransport] = []
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[httpx.AsyncHTTPTransport]:
+        """Lend a connection, the one that was used last; wait for one if the most are in use."""
+        async with self._free:
+            connection = self._idle.pop() if self._idle else self._new()
+            try:
+                yield connection
+            finally:
+                self._idle.append(connection)
+
+    def _new(self) -> httpx.AsyncHTTPTransport:
+        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
+        return httpx.AsyncHTTPTransport(verify=self._certificates, limits=limits, trust_env=False)
+
+    async def close(self) -> None:
+        """Close the connections that are not in use."""
+        while self._idle:
+            await self._idle.pop().aclose()
