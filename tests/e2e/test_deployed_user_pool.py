@@ -38,6 +38,12 @@ class Users:
         )
         self.client.admin_set_user_password(UserPoolId=self.pool, Username=email, Password=PASSWORD, Permanent=True)
 
+    def allow(self, scope: str, *emails: str) -> None:
+        """Give users the right that a group of this name stands for."""
+        self.client.create_group(UserPoolId=self.pool, GroupName=scope)
+        for email in emails:
+            self.client.admin_add_user_to_group(UserPoolId=self.pool, GroupName=scope, Username=email)
+
     def sign_in(self, email: str) -> dict[str, str]:
         """Return the tokens of a user."""
         answer = self.client.admin_initiate_auth(
@@ -54,6 +60,9 @@ def test_users_of_the_pool_reach_the_items_of_their_tenant_and_no_others(shipped
     users = Users(shipped)
     users.create("ada@example.com", "engines")
     users.create("bob@example.com", "legal")
+    for scope in ("users:read", "users:all"):
+        users.allow(scope, "ada@example.com", "bob@example.com")
+    users.allow("users:write", "ada@example.com")
     ada, bob = (shipped.client(users.sign_in(f"{name}@example.com")["IdToken"]) for name in ("ada", "bob"))
 
     made = ada.post("/v1/users", json={"email": "new@example.com", "display_name": "New"})
@@ -62,6 +71,8 @@ def test_users_of_the_pool_reach_the_items_of_their_tenant_and_no_others(shipped
     assert [each["id"] for each in ada.get("/v1/users").json()["items"]] == [made.json()["id"]]
     assert bob.get("/v1/users").json() == {"items": [], "cursor": None}
     assert bob.get(f"/v1/users/{made.json()['id']}").status_code == 404
+    refused = bob.post("/v1/users", json={"email": "new@example.com", "display_name": "New"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
 
 
 def test_only_id_tokens_of_the_pools_client_are_admitted(shipped: Deployment) -> None:

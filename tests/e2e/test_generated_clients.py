@@ -16,6 +16,8 @@ pytestmark = pytest.mark.e2e
 TOOLS = ROOT / ".venv-clients" / "bin"
 DOCUMENT = ROOT / "docs" / "openapi.json"
 HERE = Path(__file__).parent
+WITHOUT_JSON_PATCH = '{"content_type_overrides": {"application/json-patch+json": "text/plain"}}'
+"""The generator's configuration of docs/clients.md: what it makes for a body that is a list, Python refuses to run."""
 
 
 def operations() -> list[str]:
@@ -34,16 +36,19 @@ def test_a_generated_python_client_has_every_operation_and_creates_lists_and_pat
 ) -> None:
     place = tmp_path / "generated"
     token = token_of(local_stack, "generated")
+    configuration = tmp_path / "generator.json"
+    configuration.write_text(WITHOUT_JSON_PATCH)
 
     printed = run(
         TOOLS / "openapi-python-client",
-        *("generate", "--path", DOCUMENT, "--output-path", place, "--meta", "none"),
+        *("generate", "--path", DOCUMENT, "--config", configuration, "--output-path", place, "--meta", "none"),
         environment={"PATH": str(TOOLS)},
     )
     used = json.loads(run(TOOLS / "python", HERE / "generated_use.py", tmp_path, local_stack.url, token))
 
     modules = [path for path in place.glob("api/*/*.py") if path.name != "__init__.py"]
-    assert "WARNING" not in printed
+    assert "ERROR" not in printed
+    assert printed.count("WARNING") == printed.count("Unsupported content type text/plain")
     assert len(modules) == len(operations())
     assert used == {
         "created": "Ada",

@@ -1,6 +1,6 @@
 /** Batches: up to 100 requests at a time, each done by itself, with an outcome each. */
 
-import type { Client } from "./index.js";
+import type { Client } from "./client.js";
 import type { components, paths } from "./schema.js";
 
 type Body<P extends keyof paths> = paths[P] extends {
@@ -50,16 +50,4 @@ export async function batch<P extends Batched>(
     outcomes.push(...(data?.outcomes ?? []));
   }
   return outcomes as OutcomeOf<P>[];
-}
-
-const SAFE = new Set(["get", "create"]);
-
-/**
- * Whether a POST may carry a key by which it is sent again when its answer is lost. A batch that puts, updates or deletes
- * may not: a repeat could undo what others wrote since.
- */
-export async function repeats(request: Request): Promise<boolean> {
-  if (!new URL(request.url).pathname.endsWith("/batch")) return true;
-  const body = (await request.clone().json()) as { requests?: { operation?: string }[] };
-  return (body.requests ?? []).every((each) => SAFE.has(each.operation ?? ""));
 }

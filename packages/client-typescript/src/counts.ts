@@ -1,13 +1,13 @@
 /** Counts: how many items a query chooses, up to a bound. */
 
-import type { Client } from "./index.js";
+import type { Client } from "./client.js";
+import type { Get } from "./operations.js";
 import type { components, paths } from "./schema.js";
 
 /** The resources that can be counted, such as `/v1/users`. */
 export type Counted = {
   [P in keyof paths]: P extends `${infer Root}/count` ? (Root extends keyof paths ? Root : never) : never;
 }[keyof paths];
-type Get<P extends keyof paths> = paths[P] extends { get: infer Operation } ? Operation : never;
 /** The parameters of a count: those of a listing that choose items, and `up_to`. */
 export type CountQuery<P extends Counted> =
   Get<`${P}/count` & keyof paths> extends { parameters: { query?: infer Query } } ? Query : never;

@@ -66,3 +66,15 @@ function pause(retries: Retries, attempt: number, least: number): Promise<void> 
   const bound = Math.min(retries.firstPause * 2 ** (attempt - 1), retries.longestPause);
   return retries.sleep(least + retries.random() * bound);
 }
+
+const SAFE = new Set(["get", "create"]);
+
+/**
+ * Whether a POST may carry a key by which it is sent again when its answer is lost. A batch that puts, updates or deletes
+ * may not: a repeat could undo what others wrote since.
+ */
+export async function repeats(request: Request): Promise<boolean> {
+  if (!new URL(request.url).pathname.endsWith("/batch")) return true;
+  const body = (await request.clone().json()) as { requests?: { operation?: string }[] };
+  return (body.requests ?? []).every((each) => SAFE.has(each.operation ?? ""));
+}

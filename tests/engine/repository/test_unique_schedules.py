@@ -34,6 +34,11 @@ def test_no_schedule_gives_a_value_to_two_items(engine_of_its_own: LeanWire, fir
     assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
 
 
+def test_an_item_that_had_expired_before_it_was_written_counts_as_absent(engine_of_its_own: LeanWire) -> None:
+    # A put waits until its item has expired, and a delete reads while its transaction becomes visible.
+    assert run_unique(engine_of_its_own, 10_022).operations > 0
+
+
 @pytest.mark.parametrize("mutant", UNIQUE_MUTANTS)
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []

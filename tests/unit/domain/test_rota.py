@@ -45,6 +45,19 @@ def test_a_moment_has_the_answer_of_the_range_around_it(first: int) -> None:
             assert (now.user, now.of) == (turn.user, turn.of), f"scene({seed}) at {at}"
 
 
+def test_a_moment_of_the_day_after_a_skipped_one_has_the_answer_of_its_range() -> None:
+    zone = ZoneInfo("Pacific/Apia")
+    first = datetime(2011, 12, 28, 21, tzinfo=zone)
+    rotation = Layer(users=["ada", "bob", "cyd"], starts_at=first, unit=Unit.DAYS)
+    # The clock went from the end of the 29th to the 31st, so the handoffs of the 30th and the 31st are one.
+    morning = datetime(2011, 12, 31, 9, tzinfo=zone)
+
+    [now] = rota(zone, [rotation], [], [], start=morning, end=morning + MINUTE)
+
+    turns = rota(zone, [rotation], [], [], start=first, end=first + timedelta(days=5))
+    assert now.user == next(turn.user for turn in turns if turn.start <= morning < turn.end) == "bob"
+
+
 def handoffs(zone: str, first: datetime, days: int, **layer: object) -> list[str]:
     """Return when turns of two users start on the clock of a zone, with the offset."""
     rotation = Layer(users=["ada", "bob"], starts_at=first, **layer)

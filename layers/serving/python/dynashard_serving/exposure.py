@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, get_args
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from dynashard.entity import Entity, EntityDefinition, definition, plain_types
 from dynashard.errors import DeclarationError
@@ -88,7 +89,8 @@ class Exposed(Struct, frozen=True):
         entity: the declared entity.
         path: its REST path below `/v1` and its name on the command line, such as `users`.
         filters: fields by which a listing may be filtered. A filter is applied after reading, so it saves
-            answers, not read units; a field that many listings filter by deserves an index.
+            answers, not read units; a field that many listings filter by deserves an index. Unique fields by which
+            nothing else is listed are added, because an item is looked up by them.
         distinct: fields by which a listing over several logical partitions may leave out what it has shown already,
             such as the original of a copy.
         operations: what callers may do: `OPERATIONS`, or some of them, such as `READS`.
@@ -127,6 +129,7 @@ class Exposed(Struct, frozen=True):
     def __post_init__(self) -> None:
         known = definition(self.entity)
         self._check_filters(known)
+        force_setattr(self, "filters", tuple(dict.fromkeys((*self.filters, *_looked_up(known)))))
         self._check_distinct(known)
         if odd := [name for name in self._names(known, "operations") if name not in OPERATIONS]:
             self._refuse(known, f"operations are some of {', '.join(OPERATIONS)}, not {', '.join(map(str, odd))}")
@@ -239,6 +242,15 @@ class Exposed(Struct, frozen=True):
 
     def _refuse(self, known: EntityDefinition[Any], reason: str) -> NoReturn:
         raise DeclarationError(known.name, f"cannot be exposed as /{self.path}: {reason}")
+
+
+def _looked_up(known: EntityDefinition[Any]) -> Iterator[str]:
+    """Yield the unique fields, with those of what they are unique within, that no listing has as fields of its key."""
+    listed = {*known.partition_fields, *known.sort.first_fields, TENANT, *RESERVED}
+    for index in known.indexes.values():
+        if not index.replica:
+            listed |= {*index.partition.fields, *index.sort.first_fields}
+    yield from (name for unique in known.unique for name in unique.ordered if name not in listed)
 
 
 def _texts_of(known: EntityDefinition[Any]) -> Sequence[str]:

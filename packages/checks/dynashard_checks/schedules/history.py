@@ -156,7 +156,9 @@ class History:
         if key not in self._open:
             self._judge(key, self[key], check)
         elif check is not None and item is not None and MOVED_TO not in item:
-            self._become(key, self[key] | {identity(item)})
+            # It may have expired before it was written.
+            gone = ABSENT if self._expired(item, -self._skew) else frozenset[Value]()
+            self._become(key, self[key] | {identity(item)} | gone)
 
     def begin(self, coming: Mapping[Key, Stored | None], *, by_client: bool) -> None:
         """Begin a transaction: from now on each key may have its old or its new value."""

@@ -23,7 +23,7 @@ OPERATIONS: Final = (
 PER_SHARD: Final = PAGE + 1
 """Items of a shard, so that a page of 100 has a key to continue from."""
 _OWN: Final = frozenset({
-    "PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id", f"{INDEX}PK", f"{INDEX}SK",
+    "PK", "SK", "Type", "Ver", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id", f"{INDEX}PK", f"{INDEX}SK",
 })  # fmt: skip
 """Attributes that the layer reads of every item for itself: those of the system, and the field of its key."""
 _ASSIGNED: Final = re.compile(r"[#\w]+ *= *")

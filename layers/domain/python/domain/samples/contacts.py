@@ -31,7 +31,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-@serve(path="contact-methods", filters=("channel", "address"), tag="contacts", access=ACCESS)
+@serve(path="contact-methods", tag="contacts", access=ACCESS)
 class ContactMethod(
     Entity,
     name="contact.v1.ContactMethod",

@@ -152,7 +152,8 @@ def _number_at(layer: Rotation, zone: tzinfo, at: datetime) -> int:
     if layer.unit is Unit.HOURS:
         return (at - layer.starts_at) // timedelta(hours=layer.every)
     days = (at.astimezone(zone).date() - layer.starts_at.astimezone(zone).date()).days
-    number = max(0, days // (layer.every * _days(layer)) - 1)
+    # One less for a handoff later on the day, and one for a day that the zone skipped, as Samoa did in 2011.
+    number = max(0, days // (layer.every * _days(layer)) - 2)
     while _handoff(layer, zone, number + 1) <= at:
         number += 1
     return number
