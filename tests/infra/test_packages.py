@@ -22,8 +22,8 @@ pytestmark = pytest.mark.infra
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 THE_BACKENDS_OWN = {"domain", "functions", "stacks"}
 """What a distribution may import of the backend that uses it."""
-LOADED_BY_OTHERS = {"httptools", "setuptools", "uvloop"}
-"""What the local stack's server and the bundles need, and no module of ours imports."""
+LOADED_BY_OTHERS = {"httptools", "setuptools", "sniffio", "uvloop"}
+"""What the local stack's server, the bundles and httpx need, and no module of ours imports."""
 USES: Mapping[str, str] = {
     "dynashard": """
 from dynashard import Dynashard, Entity, Key, Shards, connect, new_id, __all__
@@ -51,7 +51,16 @@ with Client.rest("http://127.0.0.1:1", token="t", retries=Retries(attempts=1)) a
         client.collection(User).get("ada")
     except EngineUnavailableError:
         pass
-assert not {"dynashard", "dynashard_serving", "botocore"} & sys.modules.keys()
+import asyncio
+from dynashard_client import AsyncClient
+assert not {"dynashard", "dynashard_serving", "botocore", "httpx"} & sys.modules.keys()
+async def awaited():
+    async with AsyncClient.rest("http://127.0.0.1:1", token="t", retries=Retries(attempts=1)) as client:
+        try:
+            await client.collection(User).get("ada")
+        except EngineUnavailableError:
+            return
+asyncio.run(awaited())
 """,
 }
 """What is run with only a wheel, and those it depends on, installed."""

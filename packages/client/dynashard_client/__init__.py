@@ -15,11 +15,12 @@
     for user in users.items(order="ordered"):
         ...
 
-Items have their revisions. Errors are those of `dynashard_client.errors`. What can be repeated is retried with jitter.
-A create carries a key, so that it is done once.
+`AsyncClient` has the same names with `await`. Items have their revisions. Errors are those of
+`dynashard_client.errors`. What can be repeated is retried with jitter. A create carries a key, so that it is done once.
 """
 
 from dynashard_client.answers import Counted, Outcome, Page, Written
+from dynashard_client.awaiting import AsyncClient, AsyncItems
 from dynashard_client.batches import Create, Delete, Get, Put, Update
 from dynashard_client.client import Client
 from dynashard_client.errors import (
@@ -43,6 +44,8 @@ from dynashard_client.retries import Retries
 
 __all__ = [
     "AlreadyExistsError",
+    "AsyncClient",
+    "AsyncItems",
     "Client",
     "ConfigurationError",
     "Counted",

@@ -2,21 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
 from dynashard_client.client_transport import ClientTransport
-from dynashard_client.errors import ConfigurationError
+from dynashard_client.drivers import BlockingDriver
 from dynashard_client.invoking import LambdaTransport
 from dynashard_client.items import Items
-from dynashard_client.resource import Resource, resource_of
+from dynashard_client.resource import Resource, Resources
 from dynashard_client.rest import RestTransport, Token
-from dynashard_client.retries import Retries
+from dynashard_client.retries import Retries, call_steps
 
 M = TypeVar("M", bound=BaseModel)
-READS: Final = frozenset({"get", "list", "count", "batch_get"})
-"""Operations that change nothing."""
 
 
 class Client:
@@ -38,7 +36,7 @@ class Client:
         retries: Retries | None = None,
     ) -> None:
         self._transport = transport
-        self._resources = {each.model: each for each in resources}
+        self._resources = Resources(resources)
         self._tenant = tenant
         self._retries = retries or Retries()
 
@@ -97,13 +95,7 @@ class Client:
         Raises:
             ConfigurationError: it is not known where they are served.
         """
-        found: Resource[M] | None = self._resources.get(model) or resource_of(model)
-        if found is None:
-            raise ConfigurationError(
-                f"It is not known where {model.__name__} is served: derive it from Item with a path, such as "
-                'path="users", or give the client its resource.'
-            )
-        return Items(found, self._transport, self._retries, tenant=self._tenant)
+        return Items(self._resources.of(model), self._transport, self._retries, tenant=self._tenant)
 
     def call(self, operation: str, name: str, members: Mapping[str, Any] | None = None) -> Any:
         """Return what direct invocation answers to an operation on edges, roll-ups or another system, as JSON.
@@ -117,8 +109,8 @@ class Client:
             ConfigurationError: over REST, where these have paths of their own.
             EngineUnavailableError: no answer came; a change may have been made.
         """
-        request = {"operation": operation, **(members or {})}
-        return self._retries.run(lambda _: self._transport.call(name, request), repeatable=operation in READS)
+        steps = call_steps(operation, name, members or {}, self._retries)
+        return BlockingDriver(self._transport, self._retries).run(steps)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,12 +1,9 @@
 """The ways to a backend: each takes the requests of direct invocation, and answers their results."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from dynashard_client.resource import Resource
-
-Request = Mapping[str, Any]
-"""A request without its resource and tenant: `{"operation": ..., ...}`, as docs/invoking.md describes."""
+from dynashard_client.steps import Request
 
 
 class ClientTransport(Protocol):
@@ -33,5 +30,21 @@ class ClientTransport(Protocol):
         ...
 
     def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
+class AsyncClientTransport(Protocol):
+    """A `ClientTransport` that is awaited. Safe to share between tasks, and used by one event loop after another."""
+
+    async def ask(self, resource: Resource[Any], request: Request) -> Any:
+        """Ask once; see `ClientTransport.ask`."""
+        ...
+
+    async def call(self, name: str, request: Request) -> Any:
+        """Ask once; see `ClientTransport.call`."""
+        ...
+
+    async def close(self) -> None:
         """Give back what it holds."""
         ...

@@ -6,11 +6,11 @@ from threading import Lock
 from typing import Any, Final
 
 from dynashard_client.answers import refusal_in, refused
-from dynashard_client.client_transport import Request
 from dynashard_client.documents import TENANT, written
 from dynashard_client.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
 from dynashard_client.resource import Resource
 from dynashard_client.retries import LostError
+from dynashard_client.steps import Request
 
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
 _SERVER_ERROR: Final = 500

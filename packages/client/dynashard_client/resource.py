@@ -1,13 +1,14 @@
 """What a client knows of a resource: where it is served, what its items are, and how they become documents and back."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, TypeAdapter
 
 from dynashard_client.documents import REVISION, Document
+from dynashard_client.errors import ConfigurationError
 from dynashard_client.sort_keys import SortKey, SortTemplate
 
 M = TypeVar("M", bound=BaseModel)
@@ -182,3 +183,24 @@ def resource_of(model: type[BaseModel]) -> Resource[Any] | None:
     """Return the resource that a class declares itself; None if it declares none."""
     declared: Resource[Any] | None = model.__dict__.get(_RESOURCE)
     return declared
+
+
+class Resources:
+    """The resources that a client knows: those that it was given, and those of classes that declare their own."""
+
+    def __init__(self, given: Iterable[Resource[Any]]) -> None:
+        self._given = {each.model: each for each in given}
+
+    def of(self, model: type[M]) -> Resource[M]:
+        """Return the resource of a class.
+
+        Raises:
+            ConfigurationError: it is not known where its items are served.
+        """
+        found: Resource[M] | None = self._given.get(model) or resource_of(model)
+        if found is None:
+            raise ConfigurationError(
+                f"It is not known where {model.__name__} is served: derive it from Item with a path, such as "
+                'path="users", or give the client its resource.'
+            )
+        return found

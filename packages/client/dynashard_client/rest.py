@@ -1,47 +1,19 @@
-"""REST: requests of direct invocation as HTTP requests, and their answers as results."""
+"""Requests to the API over REST, sent with urllib3 by the thread that asks."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
 import urllib3
 
-from dynashard_client.answers import Outcome, refusal_in, refused
-from dynashard_client.batches import divided
-from dynashard_client.client_transport import Request
-from dynashard_client.documents import TENANT, written
-from dynashard_client.errors import (
-    ConfigurationError,
-    DynashardError,
-    EngineUnavailableError,
-    FieldError,
-    InputError,
-    NotFoundError,
-    RefusedError,
-    TableThrottledError,
-)
 from dynashard_client.resource import Resource
-from dynashard_client.retries import LostError
+from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
+from dynashard_client.steps import Request, run
 
 Token = str | Callable[[], str]
-_PROBLEM: Final = "application/problem+json"
-_CREATED: Final = 201
-_ACCEPTED: Final = 202
-_REFUSED: Final = 400
-_TOO_MANY: Final = 429
-_SERVER_ERROR: Final = 500
-_CODES: Final = {401: "unauthenticated", 403: "forbidden", 404: "no_such_route", 413: "body_too_large"}
-"""Of refusals that the gateway itself answers."""
-_PLAIN: Final = ("index", "order", "direction", "limit", "cursor", "prefix", "from", "to", "distinct")
-"""Members of a listing that are query parameters as they are."""
-_OPERATORS: Final = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "in", "prefix", "contains", "exists"})
-_MOST_COUNTED: Final = 100_000
-"""Items that the API counts in one request."""
-_NO_BATCHES: Final = frozenset({"method_not_allowed", "no_such_route"})
-"""Codes of backends of an earlier release, and of resources without batches."""
+CONNECT_SECONDS: Final = 5.0
+"""For a connection."""
+MOST_KEPT: Final = 100
+"""Connections that are kept for the next requests; more threads than this open one for each request."""
 
 
 class RestTransport:
@@ -54,256 +26,29 @@ class RestTransport:
     """
 
     def __init__(self, url: str, token: Token, *, timeout: float = 35.0) -> None:
-        self._root = url.rstrip("/").removesuffix("/v1") + "/v1"
+        self._api = RestApi(url)
         self._token = token
         self._pool = urllib3.PoolManager(
-            retries=False, timeout=urllib3.Timeout(connect=5.0, read=timeout), headers={"Accept": "application/json"}
+            retries=False, maxsize=MOST_KEPT, timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=timeout)
         )
 
     def ask(self, resource: Resource[Any], request: Request) -> Any:
         """Ask once; see `ClientTransport.ask`."""
-        operations: Mapping[str, Callable[[Resource[Any], Request], Any]] = {
-            "create": self._create,
-            "get": self._get,
-            "put": self._put,
-            "update": self._update,
-            "delete": self._delete,
-            "list": self._list,
-            "count": self._count,
-            "batch_get": self._batch_get,
-            "batch_write": self._batch_write,
-            "batch": self._batch,
-        }
-        return operations[request["operation"]](resource, request)
+        return run(self._api.ask(resource, request), self._sent)
 
     def call(self, name: str, request: Request) -> Any:
-        """Refuse the call, because systems that are not entities have paths of their own over REST."""
-        raise ConfigurationError(f"{request['operation']} of {name} goes over Lambda: ask the paths of REST themselves")
+        """Refuse the call; see `RestApi.call`."""
+        return self._api.call(name, request)
 
-    def _create(self, resource: Resource[Any], request: Request) -> Any:
-        key = request.get("idempotency_key")
-        headers = {} if key is None else {"Idempotency-Key": key}
-        status, document = self._sent("POST", self._path(resource), request["item"], headers)
-        # An item that lies on the queue has no revision yet.
-        return request["item"] if status == _ACCEPTED else document
-
-    def _get(self, resource: Resource[Any], request: Request) -> Any:
-        query = {"consistent": "true"} if request.get("consistent") else {}
-        query |= {name: ",".join(request[name]) for name in ("include", "fields") if request.get(name) is not None}
-        asked = f"?{urlencode(query)}" if query else ""
-        return self._sent("GET", self._address(resource, request["key"]) + asked)[1]
-
-    def _put(self, resource: Resource[Any], request: Request) -> Any:
-        path = self._address(resource, request["item"])
-        headers = {"Prefer": "return=minimal"} if request.get("minimal") else {}
-        status, document = self._sent("PUT", path, request["item"], {**headers, **_if_match(request)})
-        return {"item": document, "created": status == _CREATED}
-
-    def _update(self, resource: Resource[Any], request: Request) -> Any:
-        kind = "merge-patch" if isinstance(request["patch"], Mapping) else "json-patch"
-        headers = {"Content-Type": f"application/{kind}+json", **_if_match(request)}
-        return self._sent("PATCH", self._address(resource, request["key"]), request["patch"], headers)[1]
-
-    def _delete(self, resource: Resource[Any], request: Request) -> None:
-        self._sent("DELETE", self._address(resource, request["key"]), headers=_if_match(request))
-
-    def _list(self, resource: Resource[Any], request: Request) -> Any:
-        return self._sent("GET", f"{self._path(resource)}?{urlencode(_query_of(request))}")[1]
-
-    def _count(self, resource: Resource[Any], request: Request) -> Any:
-        up_to = request.get("up_to")
-        query = [*_query_of(request), ("up_to", str(_MOST_COUNTED if up_to is None else up_to))]
-        try:
-            counted = self._sent("GET", f"{self._path(resource)}/count?{urlencode(query)}")[1]
-        except NotFoundError:
-            # A backend of an earlier release takes this for the address of an item.
-            counted = {"exact": False}
-        if up_to is not None and "count" in counted:
-            return counted
-        return counted["count"] if counted["exact"] else self._paged(resource, request)
-
-    def _paged(self, resource: Resource[Any], request: Request) -> int:
-        """Count more than one request may: the pages are read, with one field of each item."""
-        asked = {**request, "fields": [resource.address[-1]], "limit": 1000}
-        count = 0
-        while True:
-            page = self._list(resource, asked)
-            count += len(page["items"])
-            if page["cursor"] is None:
-                return count
-            asked["cursor"] = page["cursor"]
-
-    def _batch(self, resource: Resource[Any], request: Request) -> Any:
-        return self._sent("POST", f"{self._path(resource)}/batch", {"requests": request["requests"]})[1]["outcomes"]
-
-    def _batch_get(self, resource: Resource[Any], request: Request) -> Sequence[Any]:
-        consistent = {"consistent": True} if request.get("consistent") else {}
-        gets = [{"operation": "get", "key": key, **consistent} for key in request["keys"]]
-        return self._each(resource, gets, lambda get: _outcome(partial(self._get, resource, get)))
-
-    def _batch_write(self, resource: Resource[Any], request: Request) -> dict[str, Sequence[Any]]:
-        puts = [{"operation": "put", "item": item} for item in request.get("put", ())]
-        deletes = [{"operation": "delete", "key": key} for key in request.get("delete", ())]
-
-        def put(each: Request) -> Outcome[Any]:
-            return _outcome(partial(self._put, resource, {**each, "minimal": True}), read=False)
-
-        def gone(each: Request) -> Outcome[Any]:
-            return _outcome(partial(self._gone, resource, each), read=False)
-
-        return {
-            "put": [_without_item(each) for each in self._each(resource, puts, put)],
-            "delete": [_without_item(each) for each in self._each(resource, deletes, gone)],
-        }
-
-    def _each(
-        self, resource: Resource[Any], requests: Sequence[Request], alone: Callable[[Request], Outcome[Any]]
-    ) -> list[Any]:
-        """The outcomes of requests in batches; each is sent alone to a backend that takes no batch of them."""
-        outcomes: list[Any] = []
-        for places in divided(requests):
-            part = [requests[place] for place in places]
-            try:
-                outcomes += self._batch(resource, {"requests": part})
-            except RefusedError as refused:
-                if refused.code not in _NO_BATCHES:
-                    raise
-                outcomes += map(alone, part)
-        return outcomes
-
-    def _gone(self, resource: Resource[Any], request: Request) -> None:
-        """A batch deletes whether or not there is an item."""
-        with suppress(NotFoundError):
-            self._delete(resource, request)
-
-    def _path(self, resource: Resource[Any]) -> str:
-        return f"{self._root}/{resource.path}"
-
-    def _address(self, resource: Resource[Any], document: Mapping[str, Any]) -> str:
-        missing = [name for name in resource.address if document.get(name) is None]
-        if missing:
-            message = f"The key of {resource.name} needs {missing[0]}."
-            raise InputError(message, errors=[FieldError(missing[0], message, InputError.code)])
-        values = (quote(_text(document[name]), safe="") for name in resource.address)
-        return "/".join([self._path(resource), *values])
-
-    def _sent(
-        self, method: str, url: str, document: Any = None, headers: Mapping[str, str] | None = None
-    ) -> tuple[int, Any]:
+    def _sent(self, request: HttpRequest) -> HttpAnswer:
         token = self._token if isinstance(self._token, str) else self._token()
-        sent = {
-            "Authorization": f"Bearer {token}",
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-            **(headers or {}),
-        }
-        body = None
-        if document is not None:
-            sent.setdefault("Content-Type", "application/json")
-            body = written(document).encode()
+        headers = {**request.headers, "Authorization": f"Bearer {token}"}
         try:
-            answer = self._pool.request(method, url, body=body, headers=sent, redirect=False)
+            answer = self._pool.request(request.method, request.url, body=request.body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
-            raise LostError(
-                EngineUnavailableError(f"No answer came ({error}): what was asked for may have been done.")
-            ) from error
-        if answer.status >= _REFUSED:
-            _refuse(answer)
-        return answer.status, json.loads(answer.data) if answer.data else None
+            raise lost(str(error)) from error
+        return HttpAnswer(answer.status, answer.headers, answer.data)
 
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
-
-
-def _query_of(request: Request) -> list[tuple[str, str]]:
-    """The query parameters of a listing or a count."""
-    query: list[tuple[str, str]] = [(name, str(request[name])) for name in _PLAIN if request.get(name) is not None]
-    for name, value in (request.get("partition") or {}).items():
-        values = value if isinstance(value, list) else [value]
-        query += [(name, _text(each)) for each in values if name != TENANT]
-    for member in ("sort", "filters"):
-        for name, value in (request.get(member) or {}).items():
-            query += _conditions(name, value)
-    if request.get("fields") is not None:
-        query.append(("fields", ",".join(request["fields"])))
-    if request.get("consistent"):
-        query.append(("consistent", "true"))
-    return query
-
-
-def _conditions(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The parameters of one field: with a mapping of operators, such as `created_at[gte]`, one for each."""
-    if not isinstance(value, Mapping) or not value or not value.keys() <= _OPERATORS:
-        yield name, _text(value)
-        return
-    for operator, operand in value.items():
-        parameter = name if operator == "eq" else f"{name}[{operator}]"
-        if operator != "in":
-            yield parameter, _text(operand)
-            continue
-        members = [_text(member) for member in operand]
-        # A comma separates values, unless the parameter is given several times.
-        plain = not any("," in member for member in members)
-        for text in [",".join(members)] if plain else (*members, members[-1]):
-            yield parameter, text
-
-
-def _without_item(outcome: Any) -> Any:
-    """The outcome of a write in a batch that stores and deletes whether or not there is an item."""
-    if not isinstance(outcome, Mapping):
-        return outcome
-    done = outcome["ok"] or outcome["error"]["code"] == NotFoundError.code
-    return Outcome() if done else outcome
-
-
-def _outcome(do: Callable[[], Any], *, read: bool = True) -> Outcome[Any]:
-    try:
-        result = do()
-    except LostError as lost:
-        return Outcome(error=lost.error)
-    except DynashardError as error:
-        return Outcome(error=error)
-    return Outcome(result if read else None)
-
-
-def _if_match(request: Request) -> dict[str, str]:
-    revision = request.get("if_match")
-    return {} if revision is None else {"If-Match": f'"{revision}"'}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else written(value)
-
-
-def _refuse(answer: urllib3.BaseHTTPResponse) -> None:
-    """Raise the error of a refusal by the API, or by the gateway, whose refusals have few details."""
-    problem = _problem_in(answer)
-    if problem is None:
-        _refuse_as_gateway(answer.status)
-        return
-    header = answer.headers.get("Retry-After", "")
-    retry_after = int(header) if header.isdigit() else None
-    error = refusal_in(problem, status=answer.status, retry_after=retry_after, request_id=problem.get("request_id"))
-    raise LostError(error) if error.code == "internal_error" else error
-
-
-def _problem_in(answer: urllib3.BaseHTTPResponse) -> Mapping[str, Any] | None:
-    if answer.headers.get("Content-Type", "").partition(";")[0].strip() != _PROBLEM:
-        return None
-    try:
-        problem = json.loads(answer.data)
-    except ValueError:
-        return None
-    return problem if isinstance(problem, dict) and "code" in problem else None
-
-
-def _refuse_as_gateway(status: int) -> None:
-    if status == _TOO_MANY:
-        raise TableThrottledError("The gateway takes no more requests now: try again.", retry_after=1)
-    if status >= _SERVER_ERROR:
-        raise LostError(
-            EngineUnavailableError(f"The gateway answered {status}: what was asked for may have been done.")
-        )
-    message = f"The gateway answered {status}; is the token good, and the address right?"
-    raise refused(_CODES.get(status, "refused"), message, status=status)

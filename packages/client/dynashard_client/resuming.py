@@ -4,7 +4,7 @@ An ordered listing continues from the last sort key that it returned. In the oth
 the listing begins again, and leaves out what it has returned.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from dynashard_client.answers import Page
 from dynashard_client.documents import MAX_SORT_KEY_BYTES, TENANT
-from dynashard_client.errors import FieldError, InvalidCursorError, InvalidQueryError
+from dynashard_client.errors import FieldError, InvalidQueryError
 from dynashard_client.resource import Resource
 from dynashard_client.sort_keys import SortKey
 
@@ -92,29 +92,6 @@ class Resumption:
             return False
         self._returned.add(identity)
         return True
-
-
-def resumed_pages(
-    listing: Callable[[Mapping[str, Any]], Page[Any]], asked: Mapping[str, Any], resumption: Resumption
-) -> Iterator[Page[Any]]:
-    """Yield the pages of a listing, which continues after each cursor of its own that is refused.
-
-    `listing` returns the page for some arguments. Raises `InvalidCursorError` if nothing was returned before the
-    refusal, or nothing new after it for as many attempts as `resumption` has.
-    """
-    while True:
-        try:
-            page = listing(asked)
-        except InvalidCursorError:
-            again = resumption.continued(asked)
-            if again is None:
-                raise
-            asked = again
-            continue
-        yield resumption.unseen(page)
-        if page.cursor is None:
-            return
-        asked = {**asked, "cursor": page.cursor}
 
 
 def _sort_key(resource: Resource[Any], index: str | None) -> SortKey:

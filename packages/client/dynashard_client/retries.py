@@ -2,13 +2,22 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Final
 
 from dynashard_client.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
+from dynashard_client.steps import Ask, Call, Pause, Step, Steps
 
-T = TypeVar("T")
+READS: Final = frozenset({"get", "list", "count", "batch_get"})
+"""Operations that change nothing."""
+
+
+async def _sleep(seconds: float) -> None:
+    """Wait on the event loop."""
+    import asyncio  # noqa: PLC0415 - programs without an event loop need not load it
+
+    await asyncio.sleep(seconds)
 
 
 class LostError(Exception):
@@ -27,7 +36,7 @@ class Retries:
         attempts: how often a request is sent at most, the first time included.
         first_pause, longest_pause: bounds of the exponential backoff, in seconds; pauses are drawn evenly from zero to
             the bound (full jitter), after what the backend says to wait.
-        sleep, random: injected in tests.
+        sleep, random: injected in tests; `sleep_async` is what an `AsyncClient` waits by.
     """
 
     attempts: int = 5
@@ -35,12 +44,13 @@ class Retries:
     longest_pause: float = 10.0
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
+    sleep_async: Callable[[float], Awaitable[None]] = _sleep
 
-    def run(self, send: Callable[[bool], T], *, repeatable: bool) -> T:
-        """Send until there is an answer.
+    def sent(self, step: Ask | Call, *, repeatable: bool) -> Steps[Step, Any]:
+        """Send a request until there is an answer, and return it.
 
         Args:
-            send: sends the request; its argument says whether an earlier attempt may have been applied.
+            step: the request.
             repeatable: whether what may have been done already can be asked for again. What was refused for now, as by
                 a throttle, is asked for again in any case.
 
@@ -48,26 +58,30 @@ class Retries:
             OutcomeUnknownError: what may have been done already, and cannot be asked for again.
             DynashardError: what is refused for good, or still after the last attempt.
         """
-        lost = False
         for attempt in range(1, self.attempts + 1):
             try:
-                return send(lost)
+                return (yield step)
             except LostError as error:
                 if not repeatable:
                     raise _unknown(error) from error
                 if attempt == self.attempts:
                     raise error.error from error
-                lost, least = True, 0.0
+                least = 0.0
             except DynashardError as error:
                 if not error.retryable or attempt == self.attempts:
                     raise
                 least = float(error.retry_after or 0)
-            self.pause(attempt, least)
+            yield self.pause(attempt, least)
         raise AssertionError("unreachable: the last attempt answers or raises")
 
-    def pause(self, attempt: int, least: float = 0.0) -> None:
-        """Wait after an attempt, counted from 1: at least so many seconds, and a random time more."""
-        self.sleep(least + self.random() * min(self.first_pause * 2 ** (attempt - 1), self.longest_pause))
+    def pause(self, attempt: int, least: float = 0.0) -> Pause:
+        """Return the pause after an attempt, counted from 1: at least so many seconds, and a random time more."""
+        return Pause(least + self.random() * min(self.first_pause * 2 ** (attempt - 1), self.longest_pause))
+
+
+def call_steps(operation: str, name: str, members: Mapping[str, Any], retries: Retries) -> Steps[Step, Any]:
+    """Return the steps of an operation on a system that is not an entity; a read may be repeated."""
+    return retries.sent(Call(name, {"operation": operation, **members}), repeatable=operation in READS)
 
 
 def _unknown(lost: LostError) -> DynashardError:

@@ -1,4 +1,4 @@
-"""A client over REST and direct invocation, on an HTTP server in this process that serves what `make run` does."""
+"""Clients over REST and direct invocation, on an HTTP server in this process that serves what `make run` does."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard.transport import Transport
-from dynashard_client import Client, Retries
+from dynashard_client import AsyncClient, Client, Retries
 from dynashard_local.gateway.http_api import Gateway
 from dynashard_local.gateway.invocations import Invoker
 from dynashard_local.gateway.server import build_app as build_server
@@ -25,12 +25,14 @@ from dynashard_serving.client_resources import client_resources
 from dynashard_serving.commands.handler import build_commands
 from tests.domain_served import ENTITIES
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
+from tests.engine.clients.async_face import driven
 from tests.roles import as_function
 from tests.waiting import HANG_SECONDS
 
 AUDIENCE = "dynashard"
 ROUTES = RouteTable((Route("ANY /v1/{proxy+}", "api", Authorizer((AUDIENCE,))),))
-WAYS = ("lambda", "rest")
+WAYS = ("lambda", "rest", "async lambda", "async rest")
+"""Both ways to a backend, under both faces of the client."""
 RESOURCES = client_resources(ENTITIES)
 
 
@@ -46,30 +48,67 @@ class InProcess:
         return await asyncio.to_thread(self._call, event)
 
 
+HELD = -1
+"""In place of a status: the request is executed, and no answer comes as long as its connection is open."""
+HALF = -2
+"""The same, after a part of an answer."""
+
+
 @dataclass
 class Network:
-    """Replaces answers on their way back: each entry of `plan` is the status that one answer gets."""
+    """Replaces answers on their way back: each entry of `plan` is the status that one answer gets.
+
+    `arrived` is set when the first held request was executed, and `left` when the client has closed its connection.
+    `most` is how many requests were under way at once.
+    """
 
     app: ASGIApp
     plan: list[int] = field(default_factory=list)
     requests: int = 0
+    under_way: int = 0
+    most: int = 0
+    peers: set[Any] = field(default_factory=set)
+    arrived: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+    def reset(self) -> None:
+        """Forget what was counted and planned."""
+        self.plan.clear()
+        self.peers.clear()
+        self.requests = self.most = 0
+        self.arrived.clear()
+        self.left.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         self.requests += 1
-        if not self.plan:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        self.peers.add(scope["client"])
+        try:
+            await self._answer(self.plan.pop(0) if self.plan else 0, scope, receive, send)
+        finally:
+            self.under_way -= 1
+
+    async def _answer(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
+        if not status:
             await self.app(scope, receive, send)
             return
-        status = self.plan.pop(0)
-        if status:  # The request is executed only before a 5xx, which leaves its outcome unknown.
-            if status >= 500:
-                await self.app(scope, receive, _nowhere)
-            await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
-            await send({"type": "http.response.body", "body": b"{}"})
-        else:
-            await self.app(scope, receive, send)
+        if status in (HELD, HALF) or status >= 500:  # The request is executed only if its outcome stays unknown.
+            await self.app(scope, receive, _nowhere)
+        if status in (HELD, HALF):
+            if status == HALF:
+                await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+                await send({"type": "http.response.body", "body": b"{", "more_body": True})
+            self.arrived.set()
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.left.set()
+            return
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"{}"})
 
 
 async def _nowhere(_: Message) -> None:
@@ -86,12 +125,40 @@ class Served:
     pauses: list[float] = field(default_factory=list)
 
     def client(self, way: str, tenant: str = "abc", **retries: Any) -> Client:
-        policy = Retries(**{"sleep": self.pauses.append, "random": lambda: 0.5, **retries})
+        policy = self.retries(**retries)
+        if way == "async rest":
+            return driven(self.async_rest(tenant, **retries))
         if way == "rest":
-            token = self.issuer.issue({"tenant_id": tenant})
-            return Client.rest(self.url, token=token, resources=RESOURCES, tenant=tenant, retries=policy)
-        client = lambda_client(self.url)
-        return Client.lambda_("commands", tenant=tenant, client=client, resources=RESOURCES, retries=policy)
+            return Client.rest(self.url, token=self.token(tenant), resources=RESOURCES, tenant=tenant, retries=policy)
+        given: Any = {"tenant": tenant, "client": lambda_client(self.url), "resources": RESOURCES, "retries": policy}
+        if way == "async lambda":
+            return driven(AsyncClient.lambda_("commands", **given))
+        return Client.lambda_("commands", **given)
+
+    def async_rest(
+        self, tenant: str = "abc", *, timeout: float = 35.0, connections: int = 100, **retries: Any
+    ) -> AsyncClient:
+        token, policy = self.token(tenant), self.retries(**retries)
+        return AsyncClient.rest(
+            self.url,
+            token=token,
+            resources=RESOURCES,
+            tenant=tenant,
+            retries=policy,
+            timeout=timeout,
+            connections=connections,
+        )
+
+    def token(self, tenant: str) -> str:
+        return self.issuer.issue({"tenant_id": tenant})
+
+    def retries(self, **chosen: Any) -> Retries:
+        """The default policy, whose pauses are noted rather than waited for."""
+
+        async def noted(seconds: float) -> None:
+            self.pauses.append(seconds)
+
+        return Retries(**{"sleep": self.pauses.append, "sleep_async": noted, "random": lambda: 0.5, **chosen})
 
 
 def lambda_client(url: str) -> Any:

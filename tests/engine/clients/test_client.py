@@ -1,6 +1,7 @@
 """The client: the same behaviour over direct invocation and over REST."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -442,6 +443,17 @@ def test_batches_take_one_request_for_a_hundred(users: Items[User], backend: Ser
     assert all(outcome.ok and outcome.item is None for outcome in written)
     assert [outcome.ok for outcome in read] == [*[True] * 100, False]
     assert backend.network.requests in (0, 3)
+
+
+def test_threads_share_a_client_and_its_connections(backend: Served, tenant: str) -> None:
+    backend.network.reset()
+    with backend.client("rest", tenant) as client, ThreadPoolExecutor(4) as threads:
+        users = client.collection(User)
+        users.create(a_user(tenant, id="ada"))
+        read = list(threads.map(lambda _: users.get("ada").id, range(40)))
+
+    assert read == ["ada"] * 40
+    assert len(backend.network.peers) <= 5
 
 
 def test_a_batch_whose_answer_was_lost_is_sent_again_only_if_that_is_safe(backend: Served, tenant: str) -> None:

@@ -13,16 +13,18 @@ from domain.samples.users import User
 from dynashard import Dynashard, declared_counts
 from dynashard.reads.cursor import _signer_of
 from dynashard.transport import Transport
-from dynashard_client import Client, Items, Retries
-from dynashard_client.client_transport import ClientTransport, Request
+from dynashard_client import AsyncClient, Client, Items, Retries
 from dynashard_client.errors import InvalidCursorError, InvalidQueryError, UnsupportedCursorError
 from dynashard_client.resource import Resource
+from dynashard_client.steps import Request
 from tests.engine.api.api_on_engine import KEYS, idempotency_table
+from tests.engine.clients.async_face import DrivenClient, driven
 from tests.engine.clients.clients_on_engine import RESOURCES, WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
 
+Outdate = Callable[..., tuple[Items[Any], "Outdating"]]
 TENANT = "resuming"
 OLDER = _signer_of(KEYS).sign(b"2AAAA").decode()
 """A genuine cursor of a format that is not read."""
@@ -61,12 +63,13 @@ def client(request: pytest.FixtureRequest, backend: Served) -> Iterator[Client]:
 class Outdating:
     """Sends a cursor of an older format in place of each of those with these numbers, counted from 1; all if empty."""
 
-    inner: ClientTransport
+    inner: Any
     outdated: Sequence[int]
     cursors: int = 0
     requests: list[Request] = field(default_factory=list)
 
     def ask(self, resource: Resource[Any], request: Request) -> Any:
+        """Answer as the transport within does: a result, or an awaitable of it."""
         if "cursor" in request:
             self.cursors += 1
             if self.cursors in self.outdated or not self.outdated:
@@ -77,14 +80,26 @@ class Outdating:
     def call(self, name: str, request: Request) -> Any:
         return self.inner.call(name, request)
 
-    def close(self) -> None:
-        """It belongs to the client."""
+    def close(self) -> Any:
+        return self.inner.close()
 
 
-def outdating(client: Client, model: type[Any], *outdated: int) -> tuple[Items[Any], Outdating]:
-    transport = Outdating(client._transport, outdated)
-    again = Client(transport, resources=RESOURCES, retries=Retries(sleep=lambda _: None), tenant=TENANT)
-    return again.collection(model), transport
+@pytest.fixture
+def outdating(client: Client, request: pytest.FixtureRequest) -> Outdate:
+    """Return items of a client, for whose listings each of these cursors is outdated, and the requests it sends."""
+
+    def outdate(model: type[Any], *outdated: int) -> tuple[Items[Any], Outdating]:
+        given: Any = {"resources": RESOURCES, "retries": Retries(sleep=lambda _: None), "tenant": TENANT}
+        if isinstance(client, DrivenClient):
+            transport = Outdating(client.inner._transport, outdated)
+            again = driven(AsyncClient(transport, **given))
+        else:
+            transport = Outdating(client._transport, outdated)
+            again = Client(transport, **given)
+        request.addfinalizer(again.close)
+        return again.collection(model), transport
+
+    return outdate
 
 
 def ids(items: Sequence[Any]) -> list[str]:
@@ -95,9 +110,9 @@ def ids(items: Sequence[Any]) -> list[str]:
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ["round_robin", "ordered", "shard"])
 def test_a_listing_goes_on_after_refused_cursors_and_returns_each_item_once(
-    client: Client, order: str, direction: str
+    outdating: Outdate, order: str, direction: str
 ) -> None:
-    users, _ = outdating(client, User, 2, 6)
+    users, _ = outdating(User, 2, 6)
 
     found = ids([*users.items(order=order, direction=direction, limit=4, resume=True)])
 
@@ -105,8 +120,8 @@ def test_a_listing_goes_on_after_refused_cursors_and_returns_each_item_once(
     assert order != "ordered" or found == sorted(found, reverse=direction == "desc")
 
 
-def test_an_ordered_listing_goes_on_from_its_last_key_without_reading_again(client: Client) -> None:
-    users, transport = outdating(client, User, 3)
+def test_an_ordered_listing_goes_on_from_its_last_key_without_reading_again(outdating: Outdate) -> None:
+    users, transport = outdating(User, 3)
 
     pages = [*users.pages(order="ordered", limit=7, resume=True)]
 
@@ -120,8 +135,8 @@ def test_an_ordered_listing_goes_on_from_its_last_key_without_reading_again(clie
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_entries_of_an_index_with_equal_keys_are_returned_once(client: Client, direction: str) -> None:
-    users, _ = outdating(client, User, 1, 3, 5, 7)
+def test_entries_of_an_index_with_equal_keys_are_returned_once(outdating: Outdate, direction: str) -> None:
+    users, _ = outdating(User, 1, 3, 5, 7)
 
     found = [*users.items(index="by_email", order="ordered", direction=direction, limit=3, resume=True)]
 
@@ -143,8 +158,8 @@ def test_entries_of_an_index_with_equal_keys_are_returned_once(client: Client, d
     ],
     ids=["prefix", "prefix, descending", "range", "range, descending", "sort", "index"],
 )
-def test_a_selection_stays_the_same(client: Client, chosen: Mapping[str, Any], expected: Sequence[str]) -> None:
-    users, _ = outdating(client, User, 1, 3)
+def test_a_selection_stays_the_same(outdating: Outdate, chosen: Mapping[str, Any], expected: Sequence[str]) -> None:
+    users, _ = outdating(User, 1, 3)
 
     found = ids([*users.items(order="ordered", limit=3, resume=True, **chosen)])
 
@@ -152,8 +167,8 @@ def test_a_selection_stays_the_same(client: Client, chosen: Mapping[str, Any], e
     assert "sort" in chosen or found == expected
 
 
-def test_each_value_of_distinct_is_returned_once(client: Client) -> None:
-    copies, _ = outdating(client, Participation, 1, 3)
+def test_each_value_of_distinct_is_returned_once(outdating: Outdate) -> None:
+    copies, _ = outdating(Participation, 1, 3)
     asked: dict[str, Any] = {"index": "by_participant", "order": "ordered", "distinct": "incident_id", "limit": 3}
 
     found = [*copies.items({"participant": [*TEAMS]}, sort={"state": "OPEN"}, resume=True, **asked)]
@@ -161,8 +176,8 @@ def test_each_value_of_distinct_is_returned_once(client: Client) -> None:
     assert [each.incident_id for each in found] == ids(INCIDENTS[::-1])
 
 
-def test_fields_of_items_are_enough_if_they_are_those_of_the_keys(client: Client) -> None:
-    users, _ = outdating(client, User, 2)
+def test_fields_of_items_are_enough_if_they_are_those_of_the_keys(outdating: Outdate) -> None:
+    users, _ = outdating(User, 2)
 
     found = [*users.items(order="ordered", limit=5, resume=True, fields=["email", "id"])]
 
@@ -174,15 +189,15 @@ def test_fields_of_items_are_enough_if_they_are_those_of_the_keys(client: Client
         users.pages(index="by_email", order="ordered", resume=True, fields=["id"])
 
 
-def test_nothing_is_resumed_unless_it_is_asked_for(client: Client) -> None:
-    users, _ = outdating(client, User, 2)
+def test_nothing_is_resumed_unless_it_is_asked_for(outdating: Outdate) -> None:
+    users, _ = outdating(User, 2)
 
     with pytest.raises(UnsupportedCursorError):
         list(users.items(order="ordered", limit=5))
 
 
-def test_a_listing_that_finds_nothing_new_raises_the_refusal(client: Client) -> None:
-    users, transport = outdating(client, User)
+def test_a_listing_that_finds_nothing_new_raises_the_refusal(outdating: Outdate) -> None:
+    users, transport = outdating(User)
 
     with pytest.raises(UnsupportedCursorError):
         list(users.items(limit=5, resume=True))
@@ -190,21 +205,21 @@ def test_a_listing_that_finds_nothing_new_raises_the_refusal(client: Client) -> 
     assert len([each for each in transport.requests if each.get("cursor") == OLDER]) == Retries().attempts + 1
 
 
-def test_an_ordered_listing_comes_to_its_end_though_every_cursor_is_refused(client: Client) -> None:
-    users, _ = outdating(client, User)
+def test_an_ordered_listing_comes_to_its_end_though_every_cursor_is_refused(outdating: Outdate) -> None:
+    users, _ = outdating(User)
 
     assert ids([*users.items(order="ordered", limit=4, resume=True)]) == ids(USERS)
 
 
 @pytest.mark.parametrize("cursor", [None, OLDER], ids=["without a cursor", "with a refused one"])
-def test_an_ordered_listing_begins_after_an_item_that_the_caller_has(client: Client, cursor: str | None) -> None:
-    users, _ = outdating(client, User)
+def test_an_ordered_listing_begins_after_an_item_that_the_caller_has(outdating: Outdate, cursor: str | None) -> None:
+    users, _ = outdating(User)
 
     assert ids([*users.items(order="ordered", limit=20, cursor=cursor, after=USERS[9])]) == ids(USERS[10:])
 
 
-def test_other_listings_begin_after_no_item_and_a_foreign_cursor_is_refused(client: Client) -> None:
-    users, _ = outdating(client, User, 99)
+def test_other_listings_begin_after_no_item_and_a_foreign_cursor_is_refused(outdating: Outdate) -> None:
+    users, _ = outdating(User, 99)
 
     with pytest.raises(InvalidQueryError, match="order='ordered'"):
         users.pages(after=USERS[9])
