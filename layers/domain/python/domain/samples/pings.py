@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field
 
-from dynashard import Entity, Index, Key, Shards
+from dynashard import Entity, Index, Key, Retention, Shards
 from dynashard_serving.declare import Access, Window, serve
 
-RETENTION: Final = timedelta(days=90)
-"""How long a ping is kept after its time. Roll-ups are kept longer."""
+RETENTION: Final = Retention("at", months=3)
+"""How long a ping is kept: until three months have passed after its own. Roll-ups are kept longer."""
 YEARS: Final = range(2000, 2200)
 
 
@@ -53,12 +53,4 @@ class Ping(
     session_id: Name
     viewer_id: Name | None = None
     seconds: Annotated[int, Field(ge=0, le=3600)] = 60
-    expires_at: Annotated[Moment | None, Field(validate_default=True)] = None
-
-    @field_validator("expires_at")
-    @classmethod
-    def _not_kept_longer(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
-        if not isinstance(at := info.data.get("at"), datetime):
-            return value
-        last = at.replace(microsecond=0) + RETENTION
-        return last if value is None else min(value, last)
+    expires_at: Annotated[Moment | None, RETENTION, Field(validate_default=True)] = None

@@ -33,7 +33,7 @@ class _CounterType(EntityType):
         if name is None and key is None:
             return super().__new__(cls, called, bases, namespace, **declared)
         entity = name if isinstance(name, str) else called
-        for wrong in ("indexes", "expires"):
+        for wrong in ("indexes", "expires", "unique", "version", "upgrade"):
             if declared.get(wrong):
                 raise DeclarationError(entity, f"is a counter, which has no {wrong}: leave it out")
         if isinstance(key, Key):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 from pydantic import BaseModel, JsonValue
+from pydantic.fields import FieldInfo
 
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
@@ -24,6 +25,7 @@ from dynashard.entity.declaration import (
     stamp_updated,
     updated_at,
 )
+from dynashard.entity.retention import Retention
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
 from dynashard.placement import PART_DIGITS, PARTS
@@ -121,13 +123,42 @@ def field_problems(model: type[Record]) -> Iterator[str]:
             yield f"field {name} has an alias: stored attributes are named like their fields"
 
 
-def expiry_problems(model: type[Record], expires: str) -> Iterator[str]:
-    """Check that `expires` names a field that can hold the time of expiry."""
+def expiry_problems(model: type[Record], expires: str | None) -> Iterator[str]:
+    """Check that `expires` names a field that can hold the time of expiry, and that no other field has a retention."""
     fields = model.model_fields
+    for name, field in fields.items():
+        if name != expires and any(isinstance(each, Retention) for each in field.metadata):
+            yield f'field {name} has a Retention, which is for the expiry: write expires="{name}"'
+    if expires is None:
+        return
     if expires not in fields:
         yield f"expires names {expires}, which is not a field; write `{expires}: datetime | None = None`"
     if plain_types(fields[expires].annotation) != {datetime, NoneType} or fields[expires].default is not None:
         yield f"expires names {expires}: declare it as `datetime | None = None`"
+    for each in fields[expires].metadata:
+        if isinstance(each, Retention):
+            yield from _retention_problems(fields, expires, each)
+
+
+def _retention_problems(fields: Mapping[str, FieldInfo], expires: str, retention: Retention) -> Iterator[str]:
+    """Check that an expiry can be counted from another field."""
+    after, names = retention.after, list(fields)
+    for unit, amount, least in (("days", retention.days, 1), ("months", retention.months, 0)):
+        if amount is not None and (not isinstance(amount, int) or isinstance(amount, bool) or amount < least):
+            yield f"{expires} is counted in {unit}, and {unit} is {amount!r}: write a whole number from {least}"
+    if (retention.days is None) is (retention.months is None):
+        yield f'{expires} is counted in days or in months: write Retention("{after}", months=3)'
+    if after not in fields:
+        yield f"{expires} is counted from {after}, which is not a field"
+    elif not plain_types(fields[after].annotation) <= {datetime, NoneType}:
+        yield f"{expires} is counted from {after}: declare {after} as a datetime"
+    elif names.index(after) > names.index(expires):
+        yield f"{expires} is counted from {after}: declare {after} above it"
+    if not fields[expires].validate_default:
+        yield (
+            f"{expires} is counted from {after} only if its default is validated: write "
+            f'`Annotated[datetime | None, Retention("{after}", ...), Field(validate_default=True)] = None`'
+        )
 
 
 def attachment_problems(

@@ -41,8 +41,7 @@ def compile_entity(
     refuse(name_problems(name, key, shards))
     refuse(field_problems(model))
     refuse(version_problems(version, upgrade))
-    if expires is not None:
-        refuse(expiry_problems(model, expires))
+    refuse(expiry_problems(model, expires))
     kinds = check_nested(model.__pydantic_core_schema__, model)
     if shards is not None and key.sort is None:
         raise WrongDeclarationError(
