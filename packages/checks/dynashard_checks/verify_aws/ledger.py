@@ -19,6 +19,7 @@ SECTIONS: Final = (
     "transactions",
     "reads",
     "streams",
+    "buses",
     "gateway",
     "functions",
     "queues",
