@@ -36,6 +36,8 @@ class Kind(StrEnum):
     """The other half of an edge is missing."""
     COUNT = "count"
     """A counter of edges is off."""
+    COUNTER = "counter"
+    """The parts of a counter disagree, are beyond a bound, or are not all read."""
     ROLL_UP = "roll_up"
     """A row of a roll-up counts less than its items."""
     ATTACHMENT = "attachment"

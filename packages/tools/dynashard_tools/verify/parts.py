@@ -27,6 +27,8 @@ class Part(StrEnum):
     """All pieces are stored of the attachments that items point to."""
     UNIQUE = "unique"
     """Unique values are reserved for the items that have them, and no others."""
+    COUNTERS = "counters"
+    """The parts of a counter agree with each other, and readers see all of them."""
     LEFTOVERS = "leftovers"
     """An item points to each stored version of an attachment."""
 

@@ -15,11 +15,13 @@ from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pieces import kind_of
 from dynashard_patterns.attachments.versions import GRACE_SECONDS
 from dynashard_patterns.copies import MaterializedCopies
+from dynashard_patterns.counters import Counter
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
 from dynashard_patterns.rollups.declaration import Counted
 from dynashard_tools.verify.attachments import AttachmentsCheck, LeftoversCheck
 from dynashard_tools.verify.copies import CopiesCheck
+from dynashard_tools.verify.counters import CountersCheck
 from dynashard_tools.verify.edges import EdgesCheck
 from dynashard_tools.verify.homes import HomesCheck
 from dynashard_tools.verify.index_keys import IndexKeysCheck
@@ -111,6 +113,8 @@ def _checks(
     for entity in map(definition, chosen.entities):
         if entity.unique:
             yield UniqueCheck(db, entity, mend)
+        if issubclass(entity.model, Counter):
+            yield CountersCheck(db, entity.model)
     if task.partition is None:
         yield from _not_by_partition(task, db, chosen, clock)
 

@@ -1,0 +1,88 @@
+"""`dynashard verify --only counters`: parts that disagree are reported, and nothing is changed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from domain.samples.seats import Seats
+from dynashard.placement import PART_DIGITS
+from dynashard_patterns import CounterStore
+from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.verify_world import TENANT, put, report, stored, typed
+
+pytestmark = pytest.mark.engine
+
+KEY: Final = {"tenant_id": TENANT, "screening": "premiere"}
+COUNTERS: Final = ("seats", f"{TENANT}:premiere", "--only", "counters")
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[ReshardWorld]:
+    with reshard_world(tmp_path, monkeypatch, capsys) as made:
+        yield made
+
+
+def seats(world: ReshardWorld) -> CounterStore[Seats]:
+    """Return counters of which one has been changed at every part."""
+    counters = CounterStore.on(world.layer(), Seats)
+    for _ in range(60):
+        counters.add(KEY, 3)
+    counters.take(KEY, 150)
+    return counters
+
+
+def change(world: ReshardWorld, part: int, **numbers: int) -> None:
+    """Write numbers of a part as another program does."""
+    item = stored(
+        world, lambda each: typed("screening.v1.Seats")(each) and each["SK"]["S"] == f"{part:0{PART_DIGITS}d}"
+    )
+    put(world, {**item, **{name: {"N": str(number)} for name, number in numbers.items()}})
+
+
+def details(world: ReshardWorld, *arguments: str) -> tuple[int, list[str]]:
+    """Return the exit status and what was found."""
+    status, said = report(world, *(arguments or COUNTERS))
+    return status, [f"{each['kind']}: {each['detail'].partition(':')[0]}" for each in said["findings"]]
+
+
+def test_a_counter_that_was_only_changed_by_the_layer_is_right(world: ReshardWorld) -> None:
+    seats(world)
+
+    status, said = report(world, "--only", "counters")
+
+    assert (status, said["found"], said["compared"]) == (0, {}, {"counters": 1})
+
+
+def test_numbers_that_do_not_add_up_are_found_and_left_alone(world: ReshardWorld) -> None:
+    counters = seats(world)
+    value, spare = (counters.parts(KEY).numbers(side)[2] for side in ("value", "spare"))
+    change(world, 2, value=value + 7)
+
+    checked, mended = details(world), details(world, *COUNTERS, "--mend")
+
+    assert checked == mended == (4, ["counter: value and spare of all parts add up to +7, not 0"])
+    assert [counters.parts(KEY).numbers(side)[2] for side in ("value", "spare")] == [value + 7, spare]
+
+
+def test_a_part_below_its_least_is_found(world: ReshardWorld) -> None:
+    counters = seats(world)
+    found = counters.parts(KEY)
+    value, spare = (found.numbers(side)[1] for side in ("value", "spare"))
+    change(world, 1, value=-5, spare=spare + value + 5)
+
+    assert details(world) == (4, ["counter: the value of part 1 is -5, 5 below its least"])
+
+
+def test_a_part_that_no_reader_looks_at_is_found(world: ReshardWorld) -> None:
+    seats(world)
+    item = stored(world, lambda each: typed("screening.v1.Seats")(each) and each["SK"]["S"] == f"{3:0{PART_DIGITS}d}")
+    partition = item["PK"]["S"].rpartition(":")[0]
+    put(world, {**item, "PK": {"S": f"{partition}:9"}, "SK": {"S": f"{9:0{PART_DIGITS}d}"}, "part": {"N": "9"}})
+
+    status, found = details(world, "--only", "counters")
+
+    assert (status, found) == (4, ["counter: it has 4 parts, so part 9 is never read"])
