@@ -267,6 +267,10 @@ check-firehose: setup ## Send 50,000 pings into the local stack and kill its wor
 soak: setup ## Change the shard count of 200,000 items while clients work over HTTP (an hour)
 	$(BIN)/python -m dynashard_checks.soak
 
+.PHONY: soak-index
+soak-index: setup ## Build an index over 100,000 items while clients work over HTTP (5 minutes)
+	$(BIN)/python -m dynashard_checks.soak.index_build
+
 .PHONY: soak-adoption
 soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
 	PYTHONPATH=packages/checks/dynashard_checks/soak/unsharded $(BIN)/python -m dynashard_checks.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json

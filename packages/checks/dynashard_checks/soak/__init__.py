@@ -1,1 +1,1 @@
-"""The soak test: clients work over HTTP while the shard count of their logical partition changes."""
+"""Soak tests: clients work over HTTP while a shard count changes, or while an index is built."""
