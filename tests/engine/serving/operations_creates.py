@@ -119,7 +119,7 @@ CREATES: Final = [
         done(
             "kept for too long",
             {"item": {**PING, "expires_at": "2036-01-01T00:00:00Z"}},
-            {"expires_at": "2027-02-19T12:00:00Z"},
+            {"expires_at": "2027-03-01T00:00:00Z"},
         ),
         bad("that has expired", {"item": {**PING, "expires_at": "2026-11-21T11:00:00Z"}}, expires_at="datetime_future"),
         # A queue recognises a ping that is sent twice, and stores it once.

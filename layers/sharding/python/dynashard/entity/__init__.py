@@ -7,14 +7,23 @@ from pydantic import BaseModel, RootModel
 
 from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
-from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, Unique, created_at, new_id, updated_at
+from dynashard.entity.declaration import (
+    Index,
+    Key,
+    OutOfLine,
+    Retention,
+    Shards,
+    Unique,
+    created_at,
+    new_id,
+    updated_at,
+)
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.item_keys import IndexDefinition, ItemKey
 from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.registry import REGISTRY, Registry
-from dynashard.entity.retention import Retention
 from dynashard.entity.tolerance import members
 from dynashard.record import UNREVISED, Revision, revision_in, with_revision
 

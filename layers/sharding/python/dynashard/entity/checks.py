@@ -15,6 +15,7 @@ from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Key,
     OutOfLine,
+    Retention,
     Shards,
     WrongDeclarationError,
     created_at,
@@ -25,7 +26,6 @@ from dynashard.entity.declaration import (
     stamp_updated,
     updated_at,
 )
-from dynashard.entity.retention import Retention
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
 from dynashard.placement import PART_DIGITS, PARTS
