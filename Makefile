@@ -268,7 +268,7 @@ soak: setup ## Change the shard count of 200,000 items while clients work over H
 	$(BIN)/python -m dynashard_checks.soak
 
 .PHONY: soak-index
-soak-index: setup ## Build an index over 100,000 items while clients work over HTTP (5 minutes)
+soak-index: setup ## Build an index over 100,000 items while clients work over HTTP (a quarter of an hour)
 	$(BIN)/python -m dynashard_checks.soak.index_build
 
 .PHONY: soak-adoption

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from dynashard.backfills import Options
 from dynashard.backfills.index_keys import wrong_index_keys
 from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.testing.one_by_one import OneByOne
@@ -84,7 +85,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dynashard_checks.soak.index_build", description=__doc__)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--before", type=float, default=45, help="seconds of work before and after the build")
-    parser.add_argument("--write-units", type=float, default=1500, help="write and read units a second of the build")
+    pace = Options().write_units
+    parser.add_argument("--write-units", type=float, default=pace, help="write and read units a second of the build")
     parser.add_argument("--workers", type=int, default=6, help="clients that work on single items")
     parser.add_argument("--pause", type=float, default=0.04, help="seconds between requests, over all workers")
     parser.add_argument("--seed", type=int, default=1)
