@@ -7,9 +7,7 @@ about as fast as without a resize. At the end the stored items are compared with
 """
 
 import argparse
-import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,8 +15,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dynashard_checks.soak.soak import TENANT, Plan, Soak, ended
-from dynashard_local.stack import Stack, running_stack
+from dynashard_checks.soak.soak import TENANT, Plan, Soak, run_soak
+from dynashard_local.stack import Stack
 
 
 class Resizes(Soak):
@@ -72,16 +70,11 @@ def main() -> int:
     counts = [int(count) for count in asked.pop("counts").split(",")]
     budget: float | None = asked.pop("budget")
     plan = Plan(**asked)
-    console = Console()
-    with (
-        tempfile.TemporaryDirectory(prefix="dynashard-soak-") as folder,
-        running_stack(Path(folder), lease=plan.lease) as stack,
-    ):
-        report = {"counts": counts, **Resizes(plan, stack, console, counts, budget).run()}
-    console.print_json(data=report)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
-    return ended(report, plan)
+
+    def soak(stack: Stack) -> Soak:
+        return Resizes(plan, stack, Console(), counts, budget)
+
+    return run_soak(soak, plan, output, about={"counts": counts})
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ must have an entry for each item and no other.
 """
 
 import argparse
-import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,8 +20,8 @@ from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
-from dynashard_checks.soak.soak import Plan, Soak, ended
-from dynashard_local.stack import Stack, running_stack
+from dynashard_checks.soak.soak import Plan, Soak, run_soak
+from dynashard_local.stack import Stack
 
 INDEX: Final = "by_email"
 
@@ -95,16 +93,11 @@ def main() -> int:
     output: Path = asked.pop("json")
     write_units: float = asked.pop("write_units")
     plan = Plan(lease=2, listers=0, list_pause=0, **asked)
-    console = Console()
-    with (
-        tempfile.TemporaryDirectory(prefix="dynashard-soak-") as folder,
-        running_stack(Path(folder), lease=plan.lease) as stack,
-    ):
-        report = {"index": INDEX, **IndexBuilds(plan, stack, console, write_units).run()}
-    console.print_json(data=report)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
-    return ended(report, plan)
+
+    def soak(stack: Stack) -> Soak:
+        return IndexBuilds(plan, stack, Console(), write_units)
+
+    return run_soak(soak, plan, output, about={"index": INDEX})
 
 
 if __name__ == "__main__":

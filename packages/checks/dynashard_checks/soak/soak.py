@@ -1,10 +1,13 @@
 """One soak: clients work over HTTP on stored items while something is done to these, and nothing may be lost."""
 
+import json
+import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from statistics import quantiles
 from threading import Event, Thread
@@ -22,7 +25,7 @@ from dynashard.transport import Transport, connect
 from dynashard.transport.interface import Wire
 from dynashard_checks.soak.callers import Lister, Worker
 from dynashard_checks.soak.ledger import Findings, Ledger
-from dynashard_local.stack import Stack
+from dynashard_local.stack import Stack, running_stack
 from dynashard_serving.domain import declared
 
 TENANT = "soak"
@@ -211,7 +214,19 @@ class Soak(ABC):
         self._console.print(text)
 
 
-def ended(report: dict[str, Any], plan: Plan) -> int:
-    """Return the exit status of a report: 0 if nothing was wrong and writes were fast enough."""
+def run_soak(soak: Callable[[Stack], Soak], plan: Plan, output: Path, about: Mapping[str, object]) -> int:
+    """Run a soak on a stack of its own, print its report, and write it to a file.
+
+    Returns:
+        The exit status: 0 if nothing was wrong and writes were fast enough.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="dynashard-soak-") as folder,
+        running_stack(Path(folder), lease=plan.lease) as stack,
+    ):
+        report: dict[str, Any] = {**about, **soak(stack).run()}
+    Console().print_json(data=report)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(report, indent=2) + "\n")
     slow = plan.before > 0 and report["p99_ratio"] > LIMIT_RATIO
     return 1 if report["client_errors"] or report["anomalies"] or slow else 0

@@ -1,0 +1,53 @@
+"""A retention that a release changes: what is stored keeps its expiry until the whole item is written again."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from dynashard import Dynashard, Entity, Key, Registry, Retention, declared_counts
+from dynashard.transport import Transport
+
+pytestmark = pytest.mark.engine
+
+AT = datetime(2126, 8, 15, tzinfo=UTC)
+KEY = {"tenant": "abc", "id": "1"}
+
+
+def kept(months: int) -> Any:
+    """Return the class of one release."""
+
+    class Kept(Entity, name="retained.v1.Kept", key=Key("{tenant}", "{id}"), expires="expires_at", registry=Registry()):
+        tenant: str
+        id: str
+        at: datetime
+        note: str = ""
+        expires_at: Annotated[datetime | None, Retention("at", months=months), Field(validate_default=True)] = None
+
+    return Kept
+
+
+def test_a_patch_keeps_the_stored_expiry_and_a_put_counts_it_again(
+    wire: Transport, create_table: Callable[[], str]
+) -> None:
+    table, longer, shorter = create_table(), kept(24), kept(12)
+    db = Dynashard(
+        wire, table=table, cursor_keys=["a key that signs cursors"], topology=declared_counts(topology_table=None)
+    )
+
+    def stored() -> datetime:
+        [item] = wire.call("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+        return datetime.fromtimestamp(int(item["ExpiresAt"]["N"]), UTC)
+
+    db.collection(longer).create(longer(**KEY, at=AT))
+    items = db.collection(shorter)
+
+    assert items.get(KEY).expires_at == datetime(2127, 9, 1, tzinfo=UTC)
+    items.update(KEY, set={"note": "changed"})
+    assert stored() == datetime(2128, 9, 1, tzinfo=UTC)
+    items.put(items.get(KEY))
+    assert stored() == datetime(2127, 9, 1, tzinfo=UTC)
+    db.collection(longer).put(db.collection(longer).get(KEY))
+    assert stored() == datetime(2127, 9, 1, tzinfo=UTC)
