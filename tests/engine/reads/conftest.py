@@ -1,10 +1,13 @@
-"""What most tests of listings start from."""
+"""What most tests of listings start from. They run under both faces of the layer."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.engine.faces import face
 from tests.engine.reads.listing_world import World, world_on
+
+__all__ = ["face", "world"]
 
 
 @pytest.fixture(scope="module")
