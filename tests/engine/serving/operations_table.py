@@ -7,7 +7,8 @@ from tests.engine.serving.operations_creates import CREATES
 from tests.engine.serving.operations_data import STORED
 from tests.engine.serving.operations_reads import BATCHES, COUNTS, LISTS, READS, SYSTEMS
 from tests.engine.serving.operations_row import Row
+from tests.engine.serving.operations_unique import UNIQUE
 
 __all__ = ["ROWS", "STORED", "Row"]
 
-ROWS: Final = [*CREATES, *PUTS, *UPDATES, *DELETES, *READS, *LISTS, *SYSTEMS, *COUNTS, *BATCHES]
+ROWS: Final = [*CREATES, *PUTS, *UPDATES, *DELETES, *READS, *LISTS, *SYSTEMS, *COUNTS, *BATCHES, *UNIQUE]

@@ -266,6 +266,21 @@ def test_only_the_bad_items_of_a_message_become_dead_letters(world: QueueWorld) 
     assert ids(world) == ["p0", "p2"]
 
 
+def test_an_item_with_a_unique_value_of_another_becomes_a_dead_letter_at_once(world: QueueWorld) -> None:
+    methods = [
+        {"user_id": "ada", "method_id": each, "channel": "email", "address": "ada@x.org", "tenant_id": TENANT}
+        for each in ("first", "second")
+    ]
+    world.send(INTAKE, message(world, *methods, entity="contact.v1.ContactMethod"))
+
+    world.poll(INTAKE)
+
+    [(reason, body)] = world.dead_letters()
+    assert reason == "not_unique"
+    assert "second" in body
+    assert "first" not in body
+
+
 def test_a_bad_item_beside_a_throttled_one_becomes_one_dead_letter(world: QueueWorld) -> None:
     world.send(INTAKE, message(world, world.ping(0), world.ping(1, seconds=-5)))
 

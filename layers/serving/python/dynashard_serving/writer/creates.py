@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynashard import Collection, Entity
-from dynashard.errors import AlreadyExistsError, DynashardError, InputError, KeyTooFarAheadError
+from dynashard.errors import AlreadyExistsError, DynashardError, InputError, KeyTooFarAheadError, NotUniqueError
 from dynashard_serving.documents import Document, validated
 from dynashard_serving.writer.outcomes import DUPLICATE, End, Outcome
 
@@ -25,7 +25,7 @@ def create(collection: Collection[Any], model: type[Entity], document: Document)
         return DUPLICATE
     except KeyTooFarAheadError as error:
         return Outcome(End.LEFT, error.code, str(error), document, wait=error.wait)
-    except InputError as error:
+    except (InputError, NotUniqueError) as error:
         return Outcome(End.POISON, error.code, str(error), document)
     except DynashardError as error:
         # What cannot be repaired by trying again is tried a few times all the same: the fault may be ours.

@@ -15,6 +15,7 @@ from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
     NotFoundError,
+    NotUniqueError,
     OutcomeUnknownError,
     RevisionMismatchError,
     TransactionRefusedError,
@@ -90,6 +91,8 @@ class Operations:
                 if refused.step == 1:
                     # Another delivery of this very message was faster.
                     return DUPLICATE
+                if isinstance(refused.cause, NotUniqueError):
+                    raise refused.cause from None
                 continue
             return Outcome(End.STORED, revision=None if stored is None else stored.revision)
         raise WriteContendedError("Other writers kept changing this item: try again.")
