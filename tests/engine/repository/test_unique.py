@@ -318,3 +318,18 @@ def test_batch_writes_each_item_with_an_outcome_of_its_own(world: World) -> None
     assert members.exists(tenant="abc", id="7")
     assert not members.exists(tenant="abc", id="4")
     agree(world)
+
+
+def test_an_item_whose_fields_contradict_its_key_keeps_no_value_of_another_tenant(world: World) -> None:
+    """Another program has changed its tenant, and its reservation was written for that."""
+    world.of(Member).create(member("1", mail="ada@x.org"))
+    world.of(Member).create(member("1", tenant="xyz", mail="ada@x.org"))
+    [kept] = [row for row in world.raw() if row.get("OwnerPartition", {}).get("S", "").endswith("xyz")]
+    [row] = [row for row in world.raw() if row.get("Type", {}).get("S") == MEMBER.name and row["tenant"]["S"] == "abc"]
+    world.of(Member).delete(tenant="xyz", id="1")
+    world.adopt({**row, "tenant": {"S": "xyz"}})
+    world.adopt({**kept, "OwnerPartition": {"S": "test.v1.Member:abc"}})
+
+    made = world.of(Member).create(member("2", tenant="xyz", mail="ada@x.org"))
+
+    assert world.of(Member).get(tenant="xyz", mail="ada@x.org") == made

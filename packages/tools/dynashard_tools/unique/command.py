@@ -5,11 +5,15 @@ from typing import Annotated, Final
 
 import typer
 
+from dynashard.backfills import Movements
 from dynashard.entity import definition
+from dynashard.resharding.scope import Family
+from dynashard.topology import family_of
 from dynashard_tools.app import new_app
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed, models
 from dynashard_tools.failure import STILL_WRONG, CommandError, on_interrupt
+from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, DryRun, EntityName, Environment
 from dynashard_tools.printing import show
 from dynashard_tools.progress import Work, working
@@ -51,22 +55,28 @@ def build(
     that have the same values are listed first; then nothing is reserved, unless `--despite-duplicates`. It can be
     interrupted and run again. When it ends with status 0, remove building=True.
 
-    Exit status: 0 if every value is reserved for its item; 4 if items have the same values.
+    Exit status: 0 if every value is reserved for its item; 3 if items were left out because they do not fit their
+    declaration, which are named; 4 if items have the same values, or were changed again and again.
     """
     declared = definition(exposed(entity).entity)
     if not declared.unique:
         names = ", ".join(each.name for each in map(definition, models()) if each.unique) or "none"
         raise CommandError(f"{declared.name} declares no unique fields. Entities that do: {names}")
-    backend = open_backend(environment)
+    backend, left_out = open_backend(environment), LeftOut()
+    family = Family([each for each in map(definition, models()) if family_of(each) == family_of(declared)])
     with (
         working("{:>11,} items, {:,} values reserved") as work,
         on_interrupt(lambda: "not every value is reserved: run it again"),
     ):
+        db = backend.entities if dry_run else backend.writer()
         task = Build(
-            backend.entities if dry_run else backend.writer(),
+            db,
             declared,
+            family,
+            Movements(backend.topology, declared, db.store.runtime, lease=backend.timing.lease),
             ReadPace(read_units),
             ReadPace(write_units),
+            left_out=lambda item: left_out.add([item]),
             advance=lambda done: work.advance(done.items, done.reserved),
         )
         duplicates = task.duplicates()
@@ -75,6 +85,7 @@ def build(
     show({**summary, "seconds": work.seconds, "dry_run": dry_run}, *_lines(duplicates, done, work), as_json=as_json)
     if duplicates or done.left:
         raise typer.Exit(STILL_WRONG)
+    left_out.end()
 
 
 def _lines(duplicates: Sequence[Duplicate], done: Built, work: Work) -> list[str]:

@@ -91,7 +91,7 @@ class UniqueCheck(Check):
 
     def _unreserved(self, key: ItemKey, item: Wire, lacking: list[Reserved]) -> Iterator[Finding]:
         where = f"{key.partition} / {key.sort}"
-        taken = self._repair.reserve(key, item, lacking) if self.mend else []
+        left = self._repair.reserve(key, item, lacking).left if self.mend else lacking
         for each in lacking:
             names = ", ".join(each.unique.fields)
             if each.owner != key and self._has(each):
@@ -99,7 +99,7 @@ class UniqueCheck(Check):
                 yield Finding(Kind.NOT_UNIQUE, where, f"{detail}change one of both, and verify again")
             else:
                 change = {each.place: Change(None, {"M": {PK: {"S": key.partition}, SK: {"S": key.sort}}})}
-                mended = self.mend and each not in taken
+                mended = each.place not in {one.place for one in left}
                 yield Finding(
                     Kind.UNRESERVED, where, f"its {names} is not reserved for it", mended=mended, changes=change
                 )

@@ -13,6 +13,17 @@ another round follows. The same conditional write records that it is complete.
 from dynashard.backfills.backfill import Backfill, Options, Report
 from dynashard.backfills.index_keys import IndexBuild, wrong_index_keys
 from dynashard.backfills.migration import Migration
+from dynashard.backfills.movements import Movements, version_of
 from dynashard.backfills.work import Unfit
 
-__all__ = ["Backfill", "IndexBuild", "Migration", "Options", "Report", "Unfit", "wrong_index_keys"]
+__all__ = [
+    "Backfill",
+    "IndexBuild",
+    "Migration",
+    "Movements",
+    "Options",
+    "Report",
+    "Unfit",
+    "version_of",
+    "wrong_index_keys",
+]

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dynashard.backfills.movements import Movements, version_of
 from dynashard.backfills.runs import Run, Runs, key_of
 from dynashard.backfills.work import BackfillWork, Unfit
 from dynashard.errors import TopologyChangedError
-from dynashard.placement import UNSHARDED
 from dynashard.repository import Store
 from dynashard.resharding.job import Assignment, Sources
 from dynashard.resharding.pace import Pace, Speed
@@ -19,12 +19,9 @@ from dynashard.resharding.share import SHARD_READ_UNITS, SHARD_WRITE_UNITS
 from dynashard.resharding.worker import Slice, Task
 from dynashard.runtime import Runtime
 from dynashard.topology import DEFAULT_LEASE, Record, TopologyTable, family_of
-from dynashard.topology.records import first_record
 from dynashard.transport.interface import Transport
 from dynashard.transport.paging import segments
 
-_POLL: Final = 1.0
-"""Seconds between looks at a shard count that is changing."""
 _WIDTH: Final = 16
 _SMALLEST: Final = 1.0
 """Write units of the smallest write."""
@@ -107,8 +104,7 @@ class Backfill:
         progress = ProgressTable(store.transport, topology_table)
         self._place = _Place(store.transport, store.table, progress, store.runtime)
         self._family = family_of(work.entity)
-        # Without one home, or with one by the time of its key, an item stays where it was stored.
-        self._moves = work.entity.rule.fixed and work.entity.time is None
+        self._movements = Movements(self._topology, work.entity, store.runtime, lease=self._options.lease)
 
     def run(
         self,
@@ -132,7 +128,7 @@ class Backfill:
         if restart and (known := self._runs.find(self._work.goal)) is not None:
             self._forget(known)
         while not stop():
-            family = self._settled_family(advance, stop)
+            family = self._settled(advance, stop)
             if family is None:
                 break
             run = self._begun(family)
@@ -152,28 +148,21 @@ class Backfill:
         run_now = self._runs.find(self._work.goal)
         return Report() if run_now is None else self._report(run_now)
 
-    def _settled_family(self, advance: Callable[[Report], None], stop: Callable[[], bool]) -> Record | None:
-        """Return the family's record, once nothing of it is changing."""
-        while not stop():
-            record = self._topology.find(self._family)
-            if record is None:
-                now, shards = self._store.runtime.clock(), self._work.entity.shards
-                count = shards.initial if shards else UNSHARDED
-                record = self._topology.create(first_record(self._family, count, now=now, lease=self._options.lease))
-            if not record.active or not self._moves:
-                return record
+    def _settled(self, advance: Callable[[Report], None], stop: Callable[[], bool]) -> Record | None:
+        def wait() -> bool:
             advance(Report(waiting=True))
-            self._store.runtime.sleep(_POLL)
-        return None
+            return not stop()
+
+        return self._movements.settled(wait)
 
     def _begun(self, family: Record) -> Run:
         """Return the round to work on: the one that was begun, or the next if items may have moved since."""
-        goal, version = self._work.goal, str(family.updated)
+        goal, version = self._work.goal, version_of(family)
         run = self._runs.find(goal)
         if run is None:
             now = int(self._store.runtime.clock())
             run = Run(key_of(goal), secrets.token_urlsafe(9), goal.value, self._options.tasks, version, started=now)
-        elif run.family == version or not self._moves:
+        elif run.family == version or not self._movements.possible:
             return run
         else:
             run = run.next(version, self._report(run).written)
@@ -183,7 +172,7 @@ class Backfill:
     def _round(self, run: Run, advance: Callable[[Report], None], stop: Callable[[], bool]) -> None:
         """Work on all tasks of a round until they are complete, or the round is over."""
         options, speed = self._options, Speed()
-        guard = _Guard(self._topology, self._family, run, self._store.runtime, moves=self._moves)
+        guard = _Guard(self._movements, run, self._store.runtime)
         rate = Rate(options.write_units / options.workers, options.read_units / options.workers, _SMALLEST)
         reading = {"TableName": self._store.table, "Limit": options.chunk, **self._work.reading}
         calls = segments(reading, run.tasks)
@@ -224,7 +213,7 @@ class Backfill:
         """Record that the goal is reached, if nothing can have moved since the round began; return whether it is."""
         goal = self._work.goal
         while True:
-            if self._moves and str(family.updated) != run.family:
+            if self._movements.possible and version_of(family) != run.family:
                 return False
             now = self._store.runtime.clock()
             done = family.revised(now, backfilled={**family.backfilled, goal.key: goal.value})
@@ -246,18 +235,16 @@ class Backfill:
 class _Guard:
     """Ends a round when items may begin to move, or another round has begun. Looks now and then."""
 
-    def __init__(self, topology: TopologyTable, family: str, run: Run, runtime: Runtime, *, moves: bool) -> None:
-        self._topology, self._family, self._run = topology, family, run
-        self._runtime, self._moves = runtime, moves
+    def __init__(self, movements: Movements, run: Run, runtime: Runtime) -> None:
+        self._movements, self._run, self._runtime = movements, run, runtime
         self._until = float("-inf")
         self._known = True
 
     def holds(self, job: Assignment, /) -> bool:
         """Whether the round is still to be worked on. Cost: 1 round trip, 1 read unit, every five seconds."""
         now = self._runtime.clock()
-        if self._moves and not now < self._until:
-            record = self._topology.find(self._family)
-            self._known = record is not None and str(record.updated) == self._run.family
+        if not now < self._until:
+            self._known = not self._movements.since(self._run.family)
             self._until = now + _RECHECK
         return self._known and job.id == self._run.id
 

@@ -75,12 +75,15 @@ def stored_places(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> P
 def has(entity: EntityDefinition[Any], stored: Mapping[str, Any], place: str) -> bool:
     """Whether a stored item has the values of a reservation.
 
-    An item whose fields cannot be read, such as one of a later version of the declaration, may have them.
+    An item whose fields cannot be read, such as one of a later version of the declaration, may have them. One whose
+    fields contradict its key has none, because nobody can see it; it may have the values of another tenant.
     """
     try:
-        fields = entity.decode_fields(stored, sorted(entity.reserving))
+        fields = entity.decode_fields(stored, sorted(entity.reserving.union(entity.key_fields)))
     except UndecodableItemError:
         return True
+    if entity.misplaced(fields, stored):
+        return False
     with suppress(InputError):
         return place in reserved_for(entity, fields)
     return False

@@ -6,7 +6,7 @@ repair is a transaction that demands that the item is still as it was read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.uniqueness import RESERVATION, UniqueDefinition
@@ -21,6 +21,9 @@ from dynashard.transactions.steps import CheckStored
 from dynashard.transactions.transaction import Transaction
 from dynashard.transport.interface import Wire
 
+_TRIES: Final = 8
+"""How often an item is read again because it was changed while values were reserved for it."""
+
 
 class Reserved(NamedTuple):
     """A reservation that a stored item should have, and who has it: None if nobody has."""
@@ -28,6 +31,16 @@ class Reserved(NamedTuple):
     place: str
     unique: UniqueDefinition
     owner: ItemKey | None
+
+
+class Repaired(NamedTuple):
+    """What was done for an item: how many reservations were stored, and those that it still lacks.
+
+    Another live item has what is left, or the item was changed again and again.
+    """
+
+    reserved: int
+    left: list[Reserved]
 
 
 class ReservationRepair:
@@ -73,24 +86,26 @@ class ReservationRepair:
         """Return the live item with this key. Cost: a consistent read."""
         return self._reader.read(key, Reading(consistent=True))
 
-    def reserve(self, key: ItemKey, item: Wire, lacking: Sequence[Reserved]) -> list[Reserved]:
-        """Reserve what a stored item lacks, one after another; return what another live item has.
+    def reserve(self, key: ItemKey, item: Wire, lacking: Sequence[Reserved]) -> Repaired:
+        """Reserve what a stored item lacks, one after another.
 
-        An item that was changed since has reserved by itself what it has now.
+        If the item was changed since it was read, what it lacks then is reserved, because a write of other fields
+        reserves nothing. An item that is changed again and again is left.
 
         Cost: 2 write units for the check of the item and each KB of it, and 2 for the reservation; 1 read unit if
-        another owner has it.
+        another owner has it; after a change of the item 2 read units more.
         """
-        taken: list[Reserved] = []
-        expires = expiry_of(self._entity, fields_stored(self._entity, item))
-        for each in lacking:
-            reserving = Reserving({each.place: each.unique}, {}, expires)
-            try:
-                self._transact(CheckStored(self._entity, key, revision_in(item), reserving))
-            except TransactionRefusedError as refused:
-                if refused.reason == "not_unique":
-                    taken.append(each)
-        return taken
+        done = 0
+        for _ in range(_TRIES):
+            reserved, taken, changed = self._reserved(key, item, lacking)
+            done += reserved
+            if not changed:
+                return Repaired(done, taken)
+            current = self.current(key)
+            if current is None:
+                return Repaired(done, [])
+            item, lacking = current, self.lacking({key: current}).get(key, [])
+        return Repaired(done, list(lacking))
 
     def free(self, place: str, unique: UniqueDefinition, owner: ItemKey) -> bool:
         """Delete a reservation that is left over; return whether it was. Cost: a consistent read, 4 write units."""
@@ -103,6 +118,20 @@ class ReservationRepair:
         except TransactionRefusedError:
             return False
         return True
+
+    def _reserved(self, key: ItemKey, item: Wire, lacking: Sequence[Reserved]) -> tuple[int, list[Reserved], bool]:
+        """Reserve until the item turns out to be changed; return how many, what others have, and whether it was."""
+        taken: list[Reserved] = []
+        expires = expiry_of(self._entity, fields_stored(self._entity, item))
+        for number, each in enumerate(lacking):
+            reserving = Reserving({each.place: each.unique}, {}, expires)
+            try:
+                self._transact(CheckStored(self._entity, key, revision_in(item), reserving))
+            except TransactionRefusedError as refused:
+                if refused.reason != "not_unique":
+                    return number - len(taken), taken, True
+                taken.append(each)
+        return len(lacking) - len(taken), taken, False
 
     def _transact(self, step: CheckStored) -> None:
         Transaction(self._store, [step]).run()
