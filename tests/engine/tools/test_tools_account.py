@@ -17,6 +17,7 @@ from domain.samples.follows import FOLLOWS
 from domain.samples.incidents import Incident
 from domain.samples.participations import participations
 from domain.samples.pings import Ping
+from domain.samples.seats import Seats
 from domain.samples.teams import Team
 from domain.samples.users import User
 from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
@@ -25,7 +26,7 @@ from dynashard.testing.faults import FaultyTransport, meanwhile, throttled, unpr
 from dynashard.topology import DeclaredTopology, partition_key
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
-from dynashard_patterns import EdgeStore
+from dynashard_patterns import CounterStore, EdgeStore
 from dynashard_tools.account.purging import found, purge
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.connection import Backend, open_backend
@@ -49,6 +50,7 @@ LIVE = {
     "audit.v1.TimedAccess": 1,
     "follow.v1.Follow": 2,
     "follow.v1.Count": 2,
+    "screening.v1.Seats": 1,
 }
 DETAILS = large(7, 530)
 
@@ -98,6 +100,7 @@ def fill(db: Dynashard, tenant: str) -> None:
         touched = kind(tenant_id=tenant, path="/a", accessed_at=accessed, action=AccessAction.READ, user_id="u1")
         db.collection(kind).create(touched)
     EdgeStore.on(db, FOLLOWS).add(tenant, "User.9", "Actor.5")
+    CounterStore.on(db, Seats).add({"tenant_id": tenant, "screening": "premiere"}, 3)
 
 
 def tenant_data(backend: Backend) -> TenantData:

@@ -1,6 +1,7 @@
 """`dynashard export`: the content of the file in each format, also while items move, and refused exports."""
 
 import csv
+import json
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from pyarrow import parquet
 from pydantic import JsonValue
 
+from domain.samples.contacts import ContactMethod
 from domain.samples.pings import Ping
 from dynashard import Dynashard, Entity, Key, Registry
 from dynashard.runtime import Runtime
@@ -56,6 +58,24 @@ def test_a_day_is_exported_as_json_lines(command_line: CommandLine, stored: list
     assert outcome.summary["items"] == 24
     assert outcome.summary["bytes"] == path.stat().st_size
     assert outcome.summary["read_units"] > 0
+
+
+def test_reservations_of_unique_values_are_not_exported_with_their_items(
+    command_line: CommandLine, wire: Transport, local_table: str, tenant: str
+) -> None:
+    db = Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+    for number in range(3):
+        db.collection(ContactMethod).create(
+            tenant_id=tenant, user_id="ada", method_id=f"m{number}", channel="email", address=f"{number}@x.org"
+        )
+    path = command_line.folder / "methods.jsonl"
+
+    outcome = command_line.run("export", "contact-methods", "--to", path, "--json")
+
+    assert outcome.status == 0, outcome.err
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(row["method_id"] for row in rows if row["tenant_id"] == tenant) == ["m0", "m1", "m2"]
+    assert {row["channel"] for row in rows} == {"email"}
 
 
 def test_a_month_and_everything_are_exported(

@@ -1,6 +1,7 @@
 """`dynashard unique build` while items are changed and moved, and over items that do not fit their declaration."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.engine.topology.topology_world import one_clock
 
 pytestmark = pytest.mark.engine
 
-PART = {"tenant": "abc"}
+PART: Final[Mapping[str, Any]] = {"tenant": "abc"}
 
 
 class Plain(Entity, name="member.v1.Member", key=Key("{tenant}", "{id}"), shards=Shards(16), registry=Registry()):
