@@ -9,6 +9,7 @@ import pytest
 from pydantic import Field
 
 from dynashard import Entity, Key, Registry, new_id
+from dynashard_local.gateway.description import Description
 from dynashard_local.gateway.events import HttpRequest, HttpResponse
 from dynashard_local.gateway.first_steps import commands_of, first_steps
 from dynashard_local.gateway.landing import landing_page
@@ -47,7 +48,11 @@ class Described:
 
 def steps(status: int, body: bytes) -> str:
     gateway: Any = Described(status, body)
-    return asyncio.run(first_steps(gateway, URL))
+    return asyncio.run(described(gateway))
+
+
+async def described(gateway: Any) -> str:
+    return await first_steps(Description(gateway), URL)
 
 
 def test_a_domain_of_ones_own_is_tried_by_its_own_entity() -> None:

@@ -9,7 +9,7 @@ Its modules:
     event_stream    the events of the local bus as server-sent events
     invocations     Lambda's API for direct invocation
     tokens          the issuer of local tokens
-    known_scopes    the scopes that the API names, for tokens that may do everything
-    first_steps     commands to try, made from the description of the API
+    description     what the API says about itself, such as the scopes for tokens that may do everything
+    first_steps     commands to try, made from this description
     landing         the page at `/`, with these commands
 """

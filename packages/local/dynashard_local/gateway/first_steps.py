@@ -5,30 +5,20 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
+from dynashard_local.gateway.description import Description
 
-from dynashard_local.gateway.events import HttpRequest
-from dynashard_local.gateway.http_api import Gateway
-
-_DESCRIPTION: Final = "/v1/openapi.json"
 _JSON: Final = "application/json"
 _PLACEHOLDER: Final = '"example"'
 """What stands in an example for a text without one of its own."""
-_OK: Final = 200
 
 
-async def first_steps(gateway: Gateway, url: str) -> str:
+async def first_steps(description: Description, url: str) -> str:
     """Return shell commands that sign in, create an item and list it, for a stack at this URL.
 
-    They are those of the health check if the API cannot describe itself, or creates nothing. Cost: one call of the
-    function.
+    They are those of the health check if the API cannot describe itself, or creates nothing. Cost: as
+    `Description.document`.
     """
-    answer = await gateway.answer(HttpRequest("GET", _DESCRIPTION))
-    try:
-        document = orjson.loads(answer.body) if answer.status == _OK else {}
-    except orjson.JSONDecodeError:
-        document = {}
-    return commands_of(document, url)
+    return commands_of(await description.document(), url)
 
 
 def commands_of(document: Mapping[str, Any], url: str) -> str:

@@ -19,13 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard_local.bus.store import EventStore
 from dynashard_local.gateway.connections import LATIN, OWN, access_line, header_lines
+from dynashard_local.gateway.description import Description
 from dynashard_local.gateway.event_stream import PATH as EVENTS
 from dynashard_local.gateway.event_stream import EventStream
 from dynashard_local.gateway.events import HttpRequest
 from dynashard_local.gateway.first_steps import first_steps
 from dynashard_local.gateway.http_api import MAX_BODY_BYTES, Gateway
 from dynashard_local.gateway.invocations import PATH, Invoker, read_body
-from dynashard_local.gateway.known_scopes import KnownScopes
 from dynashard_local.gateway.landing import landing_page
 from dynashard_local.gateway.tokens import LIFETIME_SECONDS, Issuer
 from dynashard_local.hosts import HOSTS, names_us
@@ -79,6 +79,7 @@ def build_app(
         events: the events of the local bus.
         log: gets a line about each request.
     """
+    description = Description(gateway)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -88,12 +89,12 @@ def build_app(
         greeting.cancel()
 
     async def greeted() -> None:
-        greet(await first_steps(gateway, url))
+        greet(await first_steps(description, url))
 
     async def landing(request: Request) -> Response:
-        return HTMLResponse(landing_page(await first_steps(gateway, str(request.base_url).rstrip("/"))))
+        return HTMLResponse(landing_page(await first_steps(description, str(request.base_url).rstrip("/"))))
 
-    sign_in = _SignIn(issuer, tenant_claim, tenants, KnownScopes(gateway))
+    sign_in = _SignIn(issuer, tenant_claim, tenants, description)
     app = Starlette(
         routes=[
             Route("/", landing),
@@ -124,7 +125,7 @@ class _SignIn:
     issuer: Issuer
     tenant_claim: str
     tenants: TenantRule
-    known: KnownScopes
+    description: Description
 
     async def token(self, request: Request) -> Response:
         try:
@@ -142,7 +143,7 @@ class _SignIn:
         if self.tenant_claim not in wanted.claims and not self.tenants.allows(wanted.tenant_id):
             message = f"The API accepts tenants that match {self.tenants.pattern}."
             return _refused({"field": "tenant_id", "message": message})
-        scopes = await self.known.scopes() if wanted.scopes is None else wanted.scopes
+        scopes = await self.description.scopes() if wanted.scopes is None else wanted.scopes
         claims = {self.tenant_claim: wanted.tenant_id, SCOPE: " ".join(scopes)} | wanted.claims
         token = self.issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
         return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})
