@@ -3,9 +3,15 @@
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
 
 import pytest
+from pydantic import BaseModel
 
+from domain.samples.contacts import ContactMethod, NotificationRule
+from domain.samples.follows import FOLLOWS
+from domain.samples.plays import PLAYS
+from domain.samples.seats import Seats
 from dynashard import Dynashard, Entity, Key, Registry, new_id
 from dynashard.errors import DeclarationError
 from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
@@ -14,7 +20,16 @@ from dynashard.transport import Transport
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.api.quotas import Quotas
-from dynashard_serving.declare import Exposed, Quota
+from dynashard_serving.declare import (
+    Exposed,
+    FamilyListing,
+    Quota,
+    ServedCounter,
+    ServedEdges,
+    ServedRollUps,
+    endpoint,
+    serve,
+)
 from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, idempotency_table, settings_of
@@ -192,6 +207,98 @@ def test_the_document_names_the_headers_of_a_quota() -> None:
     document = document_of(domain_of(Exposed(Note, "notes", quota=TEN)))
 
     assert "RateLimit" in document["paths"]["/v1/notes"]["get"]["responses"]["200"]["headers"]
+
+
+class Wanted(BaseModel):
+    """A request."""
+
+
+class Sum(BaseModel):
+    """An answer."""
+
+    total: int = 0
+
+
+@endpoint("sums", quota=Quota(1, seconds=86_400))
+def sums(db: Dynashard, tenant_id: str, wanted: Wanted) -> Sum:
+    """Sum something up."""
+    del db, tenant_id, wanted
+    return Sum()
+
+
+@serve(path="notes", quota=Quota(1, seconds=86_400))
+class Read(Note, name="quota.v1.Read", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    """A note with a read about it."""
+
+
+@endpoint("length", of=Read)
+def length(db: Dynashard, note: Read, wanted: Wanted) -> Sum:
+    """Measure a note."""
+    del db, wanted
+    return Sum(total=len(note.text))
+
+
+ONE: Final = Quota(1, seconds=86_400)
+SERVED: Final[dict[str, Any]] = {
+    "/v1/numbers/premiere": ServedCounter(Seats, path="numbers", quota=ONE),
+    "/v1/links?of=User.1": ServedEdges(FOLLOWS, path="links", verb="follow", quota=ONE),
+    "/v1/links/counts?of=User.1": ServedEdges(FOLLOWS, path="links", verb="follow", quota=ONE),
+    "/v1/spans": ServedRollUps(PLAYS, path="spans", name="Spans", quota=ONE),
+    "/v1/contents": FamilyListing((ContactMethod, NotificationRule), path="contents", quota=ONE),
+    "/v1/sums": sums,
+    "/v1/notes/none/length": Read,
+}
+"""What is served with a quota, by an address of it."""
+BESIDE: Final[dict[str, Any]] = {
+    "/v1/contents": (ContactMethod, NotificationRule),
+    "/v1/notes/none/length": (length,),
+}
+"""What else the domain declares."""
+
+
+@pytest.mark.parametrize("address", SERVED)
+def test_all_that_is_served_can_have_a_quota(transport: Transport, table: str, counters: str, address: str) -> None:
+    allowed = as_function("api", transport, table, TOPOLOGY, counters)
+    backend = Dynashard(allowed, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
+    domain = domain_of(SERVED[address], *BESIDE.get(address, ()))
+    caller = Caller(build_app(settings_of(table, counters), allowed, domain=domain, backend=backend))
+    path, _, query = address.partition("?")
+
+    first, second = (caller.get(path, query=query) for _ in range(2))
+
+    name = path.split("/")[2]
+    assert first.status != 429
+    assert first.headers["ratelimit-policy"] == f'"{name}";q=1;w=86400;qu="requests"'
+    assert (second.status, second.code) == (429, "quota_exceeded")
+    paths = document_of(domain)["paths"]
+    described = [each for under, methods in paths.items() if under.split("/")[2] == name for each in methods.values()]
+    answers = [next(iter(each["responses"].values())) for each in described if isinstance(each, dict)]
+    assert answers
+    assert all("RateLimit" in answer["headers"] for answer in answers)
+
+
+def test_a_read_about_items_has_the_quota_of_its_entity() -> None:
+    def size(db: Dynashard, note: Read, wanted: Wanted) -> Sum:
+        """Measure it again."""
+        raise NotImplementedError
+
+    with pytest.raises(DeclarationError, match="the quota is that of the entity: write it at serve"):
+        endpoint("size", of=Read, quota=TEN)(size)
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda quota: ServedCounter(Seats, path="numbers", quota=quota),
+        lambda quota: ServedEdges(FOLLOWS, path="links", verb="follow", quota=quota),
+        lambda quota: ServedRollUps(PLAYS, path="spans", name="Spans", quota=quota),
+        lambda quota: FamilyListing((ContactMethod,), path="contents", quota=quota),
+        lambda quota: endpoint("other", quota=quota)(sums),
+    ],
+)
+def test_no_quota_is_taken_that_counts_nothing(declare: Callable[[Quota], object]) -> None:
+    with pytest.raises(DeclarationError, match="its quota is"):
+        declare(Quota(0))
 
 
 @pytest.mark.parametrize("quota", [Quota(0), Quota(5, 0), Quota(2.5)])  # type: ignore[arg-type]

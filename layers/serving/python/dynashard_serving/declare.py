@@ -11,14 +11,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from pydantic import BaseModel
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
 from dynashard_serving.access import ANYONE, Access, Caller, Claim, check_access
 from dynashard_serving.documents import TENANT
-from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Quota, Window
+from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Quota, Window, check_quota
 
 if TYPE_CHECKING:
     from dynashard.service import Dynashard
@@ -128,7 +128,7 @@ class FamilyListing(Struct, frozen=True):
     Attributes:
         entities: the entities.
         path: the REST path of the listing below `/v1`, such as `on-call`.
-        tag: as in `Exposed`.
+        tag, quota: as in `Exposed`.
 
     Raises:
         DeclarationError: the entities cannot be listed as one.
@@ -137,8 +137,10 @@ class FamilyListing(Struct, frozen=True):
     entities: tuple[type[Entity], ...]
     path: str
     tag: str | None = None
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
+        check_quota(self.quota, f"/{self.path}")
         found = [definition(model) for model in self.entities]
         for one in found:
             if (one.prefix, one.partition.shape()) != (found[0].prefix, found[0].partition.shape()):
@@ -157,7 +159,7 @@ class ServedCounter(Struct, frozen=True):
         counter: the class of the counters, whose key has the tenant and the fields of the path.
         path: the REST path below `/v1`.
         operations: what callers may do: some of `get`, `add`, `take` and `delete`.
-        tag: as in `Exposed`.
+        tag, quota: as in `Exposed`.
         access: who may do what; None for every caller of the tenant. The owner is a field of the path.
 
     Raises:
@@ -169,6 +171,7 @@ class ServedCounter(Struct, frozen=True):
     operations: tuple[str, ...] = ("get", "add", "take")
     tag: str | None = None
     access: Access | None = None
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
         from dynashard_patterns.counters import bounds_of  # noqa: PLC0415 - a domain without counters needs none of it
@@ -183,6 +186,7 @@ class ServedCounter(Struct, frozen=True):
             raise DeclarationError(entity.name, f"cannot be served as /{self.path}: {reason}")
         fields = [name for name in entity.partition_fields if name != TENANT]
         check_access(self.access, entity.name, self.operations, fields)
+        check_quota(self.quota, entity.name)
 
 
 class ServedEdges(Struct, frozen=True):
@@ -195,7 +199,7 @@ class ServedEdges(Struct, frozen=True):
         edges: the edges, which must be counted.
         path: the REST path below `/v1`.
         verb: what the first node does to the second. The counts are named by it: `following` and `followers`.
-        tag: as in `Exposed`.
+        tag, quota: as in `Exposed`.
         access: who may do what; None for every caller of the tenant. Only `{node}` can be the owner: the first node of
             an edge, and the one whose edges are listed or counted, either way.
 
@@ -208,6 +212,7 @@ class ServedEdges(Struct, frozen=True):
     verb: str
     tag: str | None = None
     access: Access | None = None
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
         name = definition(self.edges.model).name
@@ -217,6 +222,7 @@ class ServedEdges(Struct, frozen=True):
             reason = f"verb is {self.verb!r}: write one word in lower case, such as follow"
             raise DeclarationError(name, f"cannot be served as /{self.path}: {reason}")
         check_access(self.access, name, EDGE_RIGHTS, ["node"])
+        check_quota(self.quota, name)
 
 
 class ServedRollUps(Struct, frozen=True):
@@ -231,7 +237,7 @@ class ServedRollUps(Struct, frozen=True):
         summary: what it reads, in a few words.
         text: what it reads, in sentences.
         parameters: what the OpenAPI document says of the level and of the fields of a group, by their names.
-        tag: as in `Exposed`.
+        tag, quota: as in `Exposed`.
         access: who may read them; None for every caller of the tenant. The owner is a field of the group.
 
     Raises:
@@ -246,6 +252,7 @@ class ServedRollUps(Struct, frozen=True):
     parameters: dict[str, str] = field(default_factory=dict)
     tag: str | None = None
     access: Access | None = None
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
         known = {"level"}.union(*(self.roll_ups.by(model) for model in self.roll_ups.into))
@@ -253,6 +260,7 @@ class ServedRollUps(Struct, frozen=True):
             reason = f"parameters names {unknown[0]!r}; write some of {', '.join(sorted(known))}"
             raise DeclarationError(f"roll-ups {self.roll_ups.name}", f"cannot be served as /{self.path}: {reason}")
         check_access(self.access, f"roll-ups {self.roll_ups.name}", ["list"], sorted(known - {"level", TENANT}))
+        check_quota(self.quota, f"roll-ups {self.roll_ups.name}")
 
 
 class Endpoint(Struct, frozen=True):
@@ -269,6 +277,7 @@ class Endpoint(Struct, frozen=True):
         tag: as in `Exposed`.
         access: who may read it; None for every caller of the tenant. The owner is a field of the request.
         of_caller: whether `read` takes the `Caller`, who has a tenant and a subject, instead of the tenant.
+        quota: as in `Exposed`.
     """
 
     path: str
@@ -281,6 +290,7 @@ class Endpoint(Struct, frozen=True):
     tag: str | None = None
     access: Access | None = None
     of_caller: bool = False
+    quota: Quota | None = None
 
 
 class ItemRead(Struct, frozen=True):
@@ -320,6 +330,7 @@ def endpoint(
     text: str = "",
     tag: str | None = None,
     access: Access | None = None,
+    quota: Quota | None = None,
 ) -> Callable[[F], F]:
     """Serve the function below: over REST by `GET` of the path, in direct invocation as `get`, or as `list` of a list.
 
@@ -342,13 +353,16 @@ def endpoint(
         tag: as in `Exposed`; reads of an item have that of the entity.
         access: who may read it; the owner is a field of the request. A read about an item needs the right to `get` the
             item too.
+        quota: as in `Exposed`. Reads about an item count among the requests of the entity's resource, and have none.
 
     Raises:
-        DeclarationError: the function does not have such parameters and such an answer.
+        DeclarationError: the function does not have such parameters and such an answer, or a read about items has a
+            quota.
     """
 
     def declared(function: F) -> F:
-        found = _endpoint(function, path, (summary, text), tag, access)
+        found = structs.replace(_endpoint(function, path, (summary, text), tag, access), quota=quota)
+        check_quota(quota, function.__qualname__)
         fields = [name for name in found.request.model_fields if name != TENANT]
         check_access(access, function.__qualname__, ["list" if found.many else "get"], fields)
         _ENDPOINTS[function] = found if of is None else _of_item(function, found, of)
@@ -405,6 +419,8 @@ def _of_item(function: Callable[..., Any], found: Endpoint, model: type[Entity])
         problem = "the path is one segment of ASCII letters, digits and -"
     elif path in {each.path for each in item_reads_of(model)}:
         problem = f"{definition(model).name} has two reads of this path: give each one of its own"
+    elif found.quota is not None:
+        problem = "the quota is that of the entity: write it at serve"
     elif "key" in {field.alias or name for name, field in found.request.model_fields.items()}:
         problem = "its request has a field called key, which names the item in direct invocation: call it otherwise"
     if problem is not None:

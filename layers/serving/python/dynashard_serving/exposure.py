@@ -82,6 +82,12 @@ class Quota(NamedTuple):
     seconds: int = 60
 
 
+def check_quota(quota: Quota | None, name: str) -> None:
+    """Refuse a quota of what is called `name` if it is declared wrongly. Raises `DeclarationError`."""
+    if quota is not None and not all(isinstance(n, int) and n >= 1 for n in quota):
+        raise DeclarationError(name, f"its quota is {quota!r}: write whole numbers from 1 on, such as Quota(600, 60)")
+
+
 class Exposed(Struct, frozen=True):
     """An entity and how it is served. A domain writes `serve` above the class, which makes one.
 
@@ -142,8 +148,7 @@ class Exposed(Struct, frozen=True):
             self._refuse(known, wrong)
         if self.window is not None and self.window.field not in self.entity.model_fields:
             self._refuse(known, f"its window is of {self.window.field}, which is not a field: write one with a time")
-        if self.quota is not None and not all(isinstance(n, int) and n >= 1 for n in self.quota):
-            self._refuse(known, f"its quota is {self.quota!r}: write whole numbers from 1 on, such as Quota(600, 60)")
+        check_quota(self.quota, known.name)
         if self.operations and (problem := self._unserved(known)):
             self._refuse(known, problem)
         check_access(self.access, known.name, self.operations, _texts_of(known))

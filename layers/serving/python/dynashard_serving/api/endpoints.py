@@ -33,6 +33,7 @@ from dynashard_serving.declare import (
     item_reads_of,
 )
 from dynashard_serving.domain import Domain
+from dynashard_serving.exposure import Quota
 from dynashard_serving.limits import MAX_BODY_BYTES, MAX_MIXED_BYTES
 from dynashard_serving.operations.item_reads import ItemReads
 from dynashard_serving.operations.served import Served
@@ -89,6 +90,23 @@ class Parts(Struct, frozen=True):
         """Return operations as handlers of events."""
         claim = self.settings.tenant
         return {method: Authenticated(operation, claim, max_body) for method, operation in operations.items()}
+
+    def limited(
+        self,
+        path: str,
+        quota: Quota | None,
+        operations: Mapping[str, Operation],
+        requests_in: Callable[[ApiRequest], int] = lambda _: 1,
+    ) -> Mapping[str, Operation]:
+        """Return operations of what is served at a path within its quota, if it has one."""
+        if quota is None:
+            return operations
+        from dynashard_serving.api.quotas import Limited  # noqa: PLC0415 - few resources have quotas
+
+        return {
+            method: Limited(operation, path, quota, self.quotas, requests_in)
+            for method, operation in operations.items()
+        }
 
 
 def makers_of(parts: Parts) -> Mapping[str, Callable[[], Sequence[Endpoint]]]:
@@ -181,14 +199,7 @@ class EntityEndpoints:
     ) -> Mapping[str, Operation]:
         """Return operations within the quota of the resource, if it has one."""
         exposed = self._resource.exposed
-        if exposed.quota is None:
-            return operations
-        from dynashard_serving.api.quotas import Limited  # noqa: PLC0415 - few resources have quotas
-
-        return {
-            method: Limited(operation, exposed.path, exposed.quota, self._parts.quotas, requests_in)
-            for method, operation in operations.items()
-        }
+        return self._parts.limited(exposed.path, exposed.quota, operations, requests_in)
 
     def _list(self, incoming: ApiRequest) -> Response[Any]:
         return self._listing.page(incoming)
@@ -289,7 +300,8 @@ def _of_family(parts: Parts, listing: FamilyListing) -> list[Endpoint]:
 
     resource = FamilyResource(listing, parts.domain.access_of)
     route = FamilyRoute(resource, parts.backend.collection)
-    return [Endpoint(resource.root, re.escape(resource.root), parts.handlers({"GET": route.page}), expensive=True)]
+    page = parts.limited(listing.path, listing.quota, {"GET": route.page})
+    return [Endpoint(resource.root, re.escape(resource.root), parts.handlers(page), expensive=True)]
 
 
 def _of_counters(parts: Parts, served: ServedCounter) -> list[Endpoint]:
@@ -298,15 +310,16 @@ def _of_counters(parts: Parts, served: ServedCounter) -> list[Endpoint]:
 
     paths = CounterPaths(served)
     routes = CounterRoutes(paths, Counts(parts.backend, served, parts.clock))
+    limited = partial(parts.limited, served.path, served.quota)
     changes = {"add": routes.add, "take": routes.take}
     endpoints = [
-        Endpoint(*paths.changing(verb), parts.handlers({"POST": changes[verb]}))
+        Endpoint(*paths.changing(verb), parts.handlers(limited({"POST": changes[verb]})))
         for verb in VERBS
         if verb in served.operations
     ]
     of_one = {"get": ("GET", routes.get), "delete": ("DELETE", routes.delete)}
     if operations := dict(of_one[name] for name in of_one if name in served.operations):
-        endpoints.append(Endpoint(paths.one, paths.rule, parts.handlers(operations)))
+        endpoints.append(Endpoint(paths.one, paths.rule, parts.handlers(limited(operations))))
     return endpoints
 
 
@@ -315,11 +328,13 @@ def _of_edges(parts: Parts, served: ServedEdges) -> list[Endpoint]:
 
     paths = EdgePaths(served)
     routes = EdgeRoutes(served, paths, parts.backend)
+    limited = partial(parts.limited, served.path, served.quota)
     of_all, counts = {"GET": routes.list, "POST": routes.add}, {"GET": routes.count}
+    of_one = {"GET": routes.get, "DELETE": routes.remove}
     return [
-        Endpoint(paths.root, re.escape(paths.root), parts.handlers(of_all), expensive=True),
-        Endpoint(paths.counts, re.escape(paths.counts), parts.handlers(counts)),
-        Endpoint(paths.pair, paths.rule, parts.handlers({"GET": routes.get, "DELETE": routes.remove})),
+        Endpoint(paths.root, re.escape(paths.root), parts.handlers(limited(of_all)), expensive=True),
+        Endpoint(paths.counts, re.escape(paths.counts), parts.handlers(limited(counts))),
+        Endpoint(paths.pair, paths.rule, parts.handlers(limited(of_one))),
     ]
 
 
@@ -333,7 +348,8 @@ def _of_read(parts: Parts, declared: ComputedRead) -> list[Endpoint]:
         return json_response({"items": found} if declared.many else found)
 
     root = f"{PREFIX}/{declared.path}"
-    return [Endpoint(root, re.escape(root), parts.handlers({"GET": read}), expensive=True)]
+    reads = parts.limited(declared.path, declared.quota, {"GET": read})
+    return [Endpoint(root, re.escape(root), parts.handlers(reads), expensive=True)]
 
 
 def _of_item_read(parts: Parts, resource: Resource, declared: ItemRead) -> Endpoint:
@@ -355,7 +371,8 @@ def _of_item_read(parts: Parts, resource: Resource, declared: ItemRead) -> Endpo
         return json_response({"items": found} if declared.many else found)
 
     rule = re.escape(resource.root) + r"/[^/]+" * (len(resource.served.address) - 1) + r"/[\s\S]+" + re.escape(suffix)
-    return Endpoint(f"{resource.template}{suffix}", rule, parts.handlers({"GET": read}), expensive=True)
+    reads = parts.limited(resource.exposed.path, resource.exposed.quota, {"GET": read})
+    return Endpoint(f"{resource.template}{suffix}", rule, parts.handlers(reads), expensive=True)
 
 
 def _of_the_api(path: str, handler: Handler) -> Endpoint:

@@ -68,6 +68,7 @@ class FamilyResource:
     def __init__(self, listing: FamilyListing, access_of: Callable[[type[Entity]], Access | None]) -> None:
         self.root = f"{PREFIX}/{listing.path}"
         self.tag = listing.tag or listing.path
+        self.quota = listing.quota
         self.schema = "".join(word.capitalize() for word in listing.path.split("-")) + "Page"
         self.family = Family(listing, access_of)
         self.members = self.family.members

@@ -44,6 +44,7 @@ def roll_ups_endpoint(served: ServedRollUps) -> Endpoint:
         text=served.text or f"{summary}.",
         tag=served.tag,
         access=served.access,
+        quota=served.quota,
     )
 
 

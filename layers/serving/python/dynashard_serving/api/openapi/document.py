@@ -8,7 +8,7 @@ from dynashard_serving.api import VERSION
 from dynashard_serving.api.listings import FamilyResource
 from dynashard_serving.api.openapi.declared import described, family_listing, item_reads
 from dynashard_serving.api.openapi.examples import Examples
-from dynashard_serving.api.openapi.many import shared_operators
+from dynashard_serving.api.openapi.many import shared_operators, within
 from dynashard_serving.api.openapi.parts import REFUSALS, Operation, Schema, plural, problem, sentence
 from dynashard_serving.api.openapi.resources import paths_of
 from dynashard_serving.api.openapi.schemas import schemas_of
@@ -46,23 +46,25 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
         FamilyResource(one, domain.access_of) for one in domain.declarations.served if isinstance(one, FamilyListing)
     ]
     kinds = ServedCounter | ServedEdges | ServedRollUps | Endpoint
-    others = [described(one) for one in domain.declarations.served if isinstance(one, kinds)]
+    others = [(described(one), one.quota) for one in domain.declarations.served if isinstance(one, kinds)]
     about_items = {served.name: item_reads(Resource(served)) for served in entities}
     recorded = any(served.entity is Record for served in entities)
-    schemas = schemas_of(entities, families, [each.schemas for each in (*others, *about_items.values())])
+    schemas = schemas_of(
+        entities, families, [each.schemas for each in (*(each for each, _ in others), *about_items.values())]
+    )
     examples = Examples(schemas, now)
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for served in entities:
         copied = any(copies.of is served.entity for copies in domain.declarations.copies)
         resource = Resource(served)
         paths |= paths_of(resource, examples, recorded=recorded, copied=copied)
-        for path, methods in about_items[served.name].paths.items():
+        for path, methods in within(served.exposed.quota, about_items[served.name].paths).items():
             paths[path] = {"parameters": paths[resource.template]["parameters"], **methods}
     parameters = shared_operators(paths)
     for family in families:
-        paths[family.root] = {"get": family_listing(family)}
-    for each in others:
-        paths |= each.paths
+        paths |= within(family.quota, {family.root: {"get": family_listing(family)}})
+    for each, quota in others:
+        paths |= within(quota, each.paths)
     return {
         "openapi": "3.1.0",
         "info": _INFO,

@@ -17,7 +17,7 @@ from dynashard_serving.api.openapi.parts import (
     ref,
 )
 from dynashard_serving.api.response import JSON
-from dynashard_serving.exposure import UP_TO
+from dynashard_serving.exposure import UP_TO, Quota
 from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_MIXED, MAX_PATCH_OPERATIONS
 from dynashard_serving.operations.mixed_batches import MEMBERS
 from dynashard_serving.operations.served import Served
@@ -86,13 +86,14 @@ _JSON_PATCH: Final[Schema] = {
 }
 
 
-def with_quota(methods: Schema) -> Schema:
-    """Return the operations of a path with the headers of a quota on what they answer."""
-    for described in methods.values():
-        for response in described["responses"].values() if isinstance(described, dict) else ():
-            if "$ref" not in response:
-                response["headers"] = {**response.get("headers", {}), **_RATE_LIMIT}
-    return methods
+def within(quota: Quota | None, paths: Mapping[str, Schema]) -> Mapping[str, Schema]:
+    """Return paths whose operations have the headers of their quota, if they have one, on what they answer."""
+    if quota is not None:
+        for described in (each for methods in paths.values() for each in methods.values() if isinstance(each, dict)):
+            for response in described["responses"].values():
+                if "$ref" not in response:
+                    response["headers"] = {**response.get("headers", {}), **_RATE_LIMIT}
+    return paths
 
 
 def operator_parameters(served: Served, value_of: Callable[[str], Schema]) -> list[Schema]:

@@ -15,7 +15,7 @@ from dynashard_serving.api.openapi.many import (
     batch_operation,
     count_operation,
     operator_parameters,
-    with_quota,
+    within,
 )
 from dynashard_serving.api.openapi.parts import (
     CONSISTENT,
@@ -89,7 +89,7 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: 
     if resource.template in found:
         parameters = [_path_parameter(served, name, examples) for name in served.address]
         found[resource.template] = {"parameters": parameters, **found[resource.template]}
-    return found if served.exposed.quota is None else {path: with_quota(methods) for path, methods in found.items()}
+    return dict(within(served.exposed.quota, found))
 
 
 def _with_preferences(served: Served, name: str, described: Operation, *, recorded: bool, copied: bool) -> Operation:
