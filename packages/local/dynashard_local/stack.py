@@ -19,7 +19,7 @@ from dynashard_local.root import backend_root
 from dynashard_local.settings import Settings
 
 _RENEW_SECONDS = 900
-_PATIENCE = 60
+_TIMEOUT = 60
 """Seconds that clients wait for an answer."""
 _READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
 _ENGINE = re.compile(r"engine at (http://127\.0\.0\.1:\d+)")
@@ -41,7 +41,7 @@ class Stack:
 
     def client(self, tenant: str) -> httpx.Client:
         """Return a client that sends requests of a tenant."""
-        return httpx.Client(base_url=self.url, timeout=_PATIENCE, trust_env=False, auth=_Tokens(self.url, tenant))
+        return httpx.Client(base_url=self.url, timeout=_TIMEOUT, trust_env=False, auth=_Tokens(self.url, tenant))
 
     def command(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start `dynashard` with these arguments."""
@@ -64,7 +64,7 @@ class _Tokens(httpx.Auth):
         """Send a request with a token. Costs one more request every 15 minutes."""
         if monotonic() >= self._renew:
             body = {"tenant_id": self._tenant}
-            answer = httpx.post(f"{self._url}/local/tokens", json=body, timeout=_PATIENCE, trust_env=False)
+            answer = httpx.post(f"{self._url}/local/tokens", json=body, timeout=_TIMEOUT, trust_env=False)
             self._token, self._renew = answer.json()["token"], monotonic() + _RENEW_SECONDS
         request.headers["Authorization"] = f"Bearer {self._token}"
         yield request

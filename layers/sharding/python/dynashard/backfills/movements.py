@@ -67,5 +67,5 @@ class Movements:
 
 
 def version_of(family: Record) -> str:
-    """Return what differs after every change of a shard count of the family."""
+    """Return what differs after every resize of the family."""
     return str(family.updated)
