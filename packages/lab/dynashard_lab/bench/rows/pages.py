@@ -1,13 +1,14 @@
 """The requests of listings on the local engine, which are the same in every run: Queries, rounds, units, cursors."""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import zip_longest
 from random import Random
 from time import time
 from typing import Any, Final
+from uuid import UUID
 
 from ksuid import Ksuid
 
@@ -21,13 +22,17 @@ from dynashard_lab.bench.stored import TABLE
 from dynashard_lab.bench.world import World
 
 LARGE: Final = "large"
-"""A tenant whose items are 1 KB each."""
+"""A tenant whose items are 1 KB each, with ids that rise with time."""
+RANDOM: Final = "random"
+"""A tenant with the same items under random ids."""
 ITEMS: Final = 3200
 ITEMS_OF_A_SHARD: Final = 50
 """The least: with fewer, the end of a listing, where shards end, would be most of it."""
 PAGE: Final = 50
 ORDERED_UNITS: Final = {16: 17.0, 64: 21.0, 256: 29.0}
 """The highest average after the first page."""
+RANDOM_UNITS: Final = 30.0
+"""As `ORDERED_UNITS`, of 256 shards with random ids."""
 READING_SECONDS: Final = 20
 SLOW_UNITS: Final = 40
 LAST_PAGES: Final = 4
@@ -65,6 +70,13 @@ def ksuids(count: int) -> list[str]:
     return [str(Ksuid(_START + timedelta(seconds=second), draw.randbytes(16))) for second in range(count)]
 
 
+@cache
+def uuids(count: int) -> list[str]:
+    """Return identifiers without any order, the same in every run."""
+    draw = Random(2)
+    return [str(UUID(bytes=draw.randbytes(16), version=4)) for _ in range(count)]
+
+
 def rows(world: World) -> Iterator[Fact]:
     """Yield the requests of round-robin and ordered pages, and of the published high-watermark method."""
     transport = world.transport()
@@ -73,9 +85,11 @@ def rows(world: World) -> Iterator[Fact]:
         count = max(ITEMS, ITEMS_OF_A_SHARD * shards)
         records = _loaded(db, shards, count)
         yield from _round_robin(records, shards, count)
-        yield from _ordered(records, shards, count)
+        yield from _ordered(records, f"ordered, {shards} shards", LARGE, ksuids(count), ORDERED_UNITS[shards])
         if shards == max(ORDERED_UNITS):
             yield from _slowly(db, shards)
+            records = _loaded(db, shards, count, RANDOM, uuids)
+            yield from _ordered(records, f"ordered, {shards} shards, random ids", RANDOM, uuids(count), RANDOM_UNITS)
     yield _high_watermark(transport, 16)
     yield from _widest(_loaded(db, WIDEST, WIDE_ITEMS))
     transport.close()
@@ -83,11 +97,13 @@ def rows(world: World) -> Iterator[Fact]:
         yield from over_rest(world, shards, ksuids(ITEMS))
 
 
-def _loaded(db: Dynashard, shards: int, count: int) -> Collection[Any]:
+def _loaded(
+    db: Dynashard, shards: int, count: int, tenant: str = LARGE, ids: Callable[[int], list[str]] = ksuids
+) -> Collection[Any]:
     model = wide(shards)
     records = db.collection(model)
     text = "x" * 860
-    records.batch_write(put=[model(tenant_id=LARGE, id=each, text=text) for each in ksuids(count)])
+    records.batch_write(put=[model(tenant_id=tenant, id=each, text=text) for each in ids(count)])
     return records
 
 
@@ -112,17 +128,17 @@ def _widest(records: Collection[Any]) -> Iterator[Fact]:
     yield _cursor(subject, pages, ROUND_ROBIN_CURSOR)
 
 
-def _ordered(records: Collection[Any], shards: int, count: int) -> Iterator[Fact]:
-    subject = f"ordered, {shards} shards"
-    pages = list(records.pages({"tenant_id": LARGE}, order="ordered", limit=PAGE))
+def _ordered(records: Collection[Any], subject: str, tenant: str, ids: list[str], units: float) -> Iterator[Fact]:
+    pages = list(records.pages({"tenant_id": tenant}, order="ordered", limit=PAGE))
     keys = [item.id for page in pages for item in page.items]
     yield Fact(subject, "rounds a page, at most", max(page.rounds for page in pages), "rounds", 2)
     yield Fact(subject, "read units of the first page", pages[0].consumed.read_units, "units")
-    yield from _means(subject, pages[1:], ORDERED_UNITS[shards])
+    yield from _means(subject, pages[1:], units)
     # A listing that ends early has fewer keys than there are items.
-    wrong = sum(got != wanted for got, wanted in zip_longest(keys, sorted(ksuids(count))))
+    wrong = sum(got != wanted for got, wanted in zip_longest(keys, sorted(ids)))
     yield Fact(subject, "items out of order or missed", wrong, "items", 0)
-    yield _cursor(subject, pages, ORDERED_CURSOR)
+    # A cursor names ids, and these are longer.
+    yield _cursor(subject, pages, ORDERED_CURSOR if tenant == LARGE else None)
 
 
 def _slowly(db: Dynashard, shards: int) -> Iterator[Fact]:
@@ -156,7 +172,7 @@ def _means(subject: str, pages: list[Page[Any]], limit: float | None = None) -> 
     yield Fact(subject, f"read units a page of {PAGE}, on average", round(units, 2), "units", limit)
 
 
-def _cursor(subject: str, pages: list[Page[Any]], limit: int) -> Fact:
+def _cursor(subject: str, pages: list[Page[Any]], limit: int | None) -> Fact:
     longest = max(len(page.cursor) for page in pages if page.cursor)
     return Fact(subject, "bytes of a cursor, at most", longest, "bytes", limit)
 
