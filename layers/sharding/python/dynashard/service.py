@@ -49,7 +49,7 @@ class Dynashard:
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
             may not raise. Counts grow without it.
-        growth: whether counts grow by throttles, `on`, `dry_run` or `off`, or `GrowthOptions`. It needs `topology_table`.
+        growth: whether counts grow by throttles: `on`, `dry_run`, `off` or `GrowthOptions`. It needs `topology_table`.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
         clocks: how far the clocks of all processes of the tables may be off, for entities whose placement is `epochs`;
