@@ -222,6 +222,19 @@ def test_older_code_reads_no_newer_item_and_says_so(first: Version, second: Vers
     assert listed.headers["undecodable-items"] == "1"
 
 
+def test_older_code_reads_no_part_of_a_newer_item(first: Version, second: Version) -> None:
+    an_old_one(first)
+    second.tasks.update(KEY, set={"age": 37})
+
+    with pytest.raises(NewerItemError, match="stored in version 2"):
+        first.tasks.part(KEY, fields=["age"])
+    for index in (None, "by_email"):
+        page = first.tasks.list({"tenant_id": TENANT}, index=index, fields=["age"])
+        assert page.items == []
+        assert "version 2" in page.undecodable[0].problem
+    assert list(first.tasks.scan({"tenant_id": TENANT}, fields=["age"])) == []
+
+
 def test_older_code_deletes_and_creates_anew(first: Version, second: Version) -> None:
     an_old_one(first)
     second.tasks.update(KEY, set={"age": 37})
