@@ -18,6 +18,12 @@ SPEAKS_SDK = {"transport"}
 """The rooms that may import the SDK."""
 AWS_SERVICES = "dynashard_serving.aws_services"
 """The module that asks the other services of AWS. It imports the SDK on first use."""
+OTHER_SERVICES = "dynashard.transport.aws"
+"""The module of the library that asks other services than DynamoDB."""
+FINDS_BACKENDS = "dynashard.locations"
+"""The module of the library that knows the stacks of a backend, and the data folder of the local stack."""
+READS_ENVIRONMENT = {"service", "locations", "transport", "testing"}
+"""The rooms of the library that read the variables of a process."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """The rooms that decide how items are stored. Handlers must not import them."""
 DECLARING = "dynashard_serving.declare."
@@ -64,6 +70,10 @@ def layer_allows(module: str, imported: str) -> bool:
         return False
     if top != "dynashard":
         return (top not in SDK or mine in SPEAKS_SDK) and top in PURE.get(floor, {top})
+    if imported.startswith(OTHER_SERVICES):
+        return module == FINDS_BACKENDS
+    if imported.startswith(FINDS_BACKENDS):
+        return module == "dynashard.service"
     theirs = room(imported)
     return theirs == mine or FLOORS[theirs] < floor
 
@@ -172,6 +182,20 @@ def test_one_place_decides_which_transport_a_process_uses() -> None:
     assert found == []
 
 
+def reads_environment(source: Source) -> bool:
+    """Return whether a module reads the variables of the process, at import or later."""
+    names = {node.attr for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)}
+    imported = {each.rpartition(".")[2] for each in source.imports if each.startswith("os.")}
+    return not (names | imported).isdisjoint({"environ", "environb", "getenv", "getenvb"})
+
+
+def test_the_library_reads_the_environment_where_it_finds_a_backend_or_its_credentials() -> None:
+    found = {source.name for source in sources("dynashard") if reads_environment(source)}
+
+    assert {name for name in found if room(name) not in READS_ENVIRONMENT} == set()
+    assert {"dynashard.service", FINDS_BACKENDS, "dynashard.transport"} <= found
+
+
 @pytest.mark.parametrize("place", [*PACKAGES, "dynashard_cdk", "domain", "functions", "stacks"])
 def test_modules_read_nothing_when_they_are_imported(place: str) -> None:
     assert {source.name: found for source in sources(place) if (found := reads_at_import(source.tree))} == {}
@@ -250,6 +274,10 @@ VIOLATIONS = [
     ("dynashard.transport.sdk", "def late():\n    from dynashard_patterns import Edges"),
     ("dynashard.transport.direct.transport", "from dynashard.topology import LeasedTopology"),
     ("dynashard.transport.direct.transport", "from dynashard_serving.limits import MAX_QUERIES"),
+    ("dynashard.transport.sdk", "from dynashard.transport.aws import sdk_client"),
+    ("dynashard.growth.opening", "def late():\n    from dynashard.transport.aws import stack_outputs"),
+    ("dynashard.testing.sandbox", "from dynashard.locations import local_stack"),
+    ("dynashard.awaiting.service", "from dynashard import locations"),
     ("dynashard_patterns.edges.store", "from dynashard_client import BackendClient"),
     ("dynashard_patterns.edges.store", "from dynashard_serving.limits import MAX_QUERIES"),
     ("dynashard_patterns.edges.store", "import botocore.session"),
