@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from dynashard_client.client_transport import ClientTransport
 from dynashard_client.drivers import BlockingDriver
-from dynashard_client.invoking import LambdaTransport
+from dynashard_client.invoking import AwsSession, LambdaTransport
 from dynashard_client.items import Items
 from dynashard_client.resource import Resource, Resources
 from dynashard_client.rest import RestTransport, Token
@@ -47,6 +47,7 @@ class Client:
         *,
         tenant: str,
         client: Any = None,
+        session: AwsSession | None = None,
         resources: Iterable[Resource[Any]] = (),
         retries: Retries | None = None,
         caller: Mapping[str, Any] | None = None,
@@ -57,14 +58,17 @@ class Client:
             function: name or ARN of the function; `CommandsFunction` among the outputs of its stack.
             tenant: the tenant to act for. Who may invoke the function acts for any.
             client: botocore's or boto3's client for Lambda; one with the SDK's own credentials if None.
+            session: a `boto3.Session` instead, whose credentials, region and profile are used.
             resources: those of classes that do not derive from `Item`.
             retries: how often requests are sent.
             caller: for whom the requests are sent, `{"subject": ..., "scopes": [...], "claims": {...}}`: access rules
                 are judged by it. None acts for the service itself, whom no rule limits.
+
+        Raises:
+            ConfigurationError: both a client and a session are given.
         """
-        return cls(
-            LambdaTransport(function, tenant, client, caller), resources=resources, tenant=tenant, retries=retries
-        )
+        transport = LambdaTransport(function, tenant, client, caller, session)
+        return cls(transport, resources=resources, tenant=tenant, retries=retries)
 
     @classmethod
     def rest(

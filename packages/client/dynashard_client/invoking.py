@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dynashard_client.answers import refusal_in, refused
 from dynashard_client.documents import TENANT, written
@@ -18,6 +18,14 @@ _TOO_LARGE: Final = 413
 _BUSY_STATUS: Final = 429
 
 
+class AwsSession(Protocol):
+    """A session of the AWS SDK, a `boto3.Session`: where credentials, region and profile come from."""
+
+    def client(self, service_name: Any, /, *, config: Any) -> Any:
+        """Return a client of a service."""
+        ...
+
+
 class LambdaTransport:
     """Invokes the function.
 
@@ -26,9 +34,23 @@ class LambdaTransport:
         tenant: the tenant to act for.
         client: botocore's client for Lambda; made by the first request if None. It should not retry by itself.
         caller: for whom requests are sent; None for the service itself.
+        session: makes the client, which does not retry by itself; botocore's default session if None.
+
+    Raises:
+        ConfigurationError: both a client and a session are given.
     """
 
-    def __init__(self, function: str, tenant: str, client: Any = None, caller: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        function: str,
+        tenant: str,
+        client: Any = None,
+        caller: Mapping[str, Any] | None = None,
+        session: AwsSession | None = None,
+    ) -> None:
+        if client is not None and session is not None:
+            raise ConfigurationError("A session makes a client of its own: give client= or session=, not both.")
+        self._session = session
         self._caller = {} if caller is None else {"caller": caller}
         self._function = function
         self._tenant = tenant
@@ -82,14 +104,19 @@ class LambdaTransport:
             raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
 
     def _opened(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = self._made()
+            return self._client
+
+    def _made(self) -> Any:
         from botocore.config import Config  # noqa: PLC0415 -- an extra
         from botocore.session import get_session  # noqa: PLC0415
 
-        with self._lock:
-            if self._client is None:
-                config = Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=60)
-                self._client = get_session().create_client("lambda", config=config)
-            return self._client
+        config = Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=60)
+        if self._session is not None:
+            return self._session.client("lambda", config=config)
+        return get_session().create_client("lambda", config=config)
 
     def close(self) -> None:
         """Close the connections."""

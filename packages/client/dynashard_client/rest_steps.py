@@ -267,7 +267,7 @@ def _conditions(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield parameter, text
 
 
-def _without_item(outcome: Any) -> Any:
+def _without_item(outcome: Outcome[Any] | Mapping[str, Any]) -> Outcome[Any] | Mapping[str, Any]:
     """The outcome of a write in a batch that stores and deletes whether or not there is an item."""
     if not isinstance(outcome, Mapping):
         return outcome

@@ -60,7 +60,7 @@ class Resumption:
         self._vain = 0 if items else self._vain
         return replace(page, items=items)
 
-    def begin_after(self, item: Any) -> None:
+    def begin_after(self, item: BaseModel | Mapping[str, Any]) -> None:
         """Continue after an item that the caller has; raises `InvalidQueryError` if no sort key says where that is."""
         if not self._by_key:
             message = "Only a listing with order='ordered', without distinct, begins after an item."
@@ -78,7 +78,7 @@ class Resumption:
         # The end of a range is exclusive, and the next text after another is that text and a NUL.
         return again | ({"start": self._last} if self._forward else {"end": self._last + "\0"})
 
-    def _is_new(self, item: Any) -> bool:
+    def _is_new(self, item: BaseModel | Mapping[str, Any]) -> bool:
         values = item.__dict__ if isinstance(item, BaseModel) else item
         identity = blake2b(_text(values, self._identity), digest_size=_DIGEST_BYTES).digest()
         if self._sort is not None:

@@ -1,13 +1,22 @@
 """Articles over REST: a logical partition for each author and year."""
 
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from math import ceil
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.api_caller import Caller
+from domain.samples.articles import Article
+from dynashard import Dynashard
+from dynashard.codec import item_size
+from dynashard.topology import DeclaredTopology
+from tests.api_caller import TENANT, Answer, Caller
+from tests.engine.api.api_on_engine import caller_on
 from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
@@ -166,3 +175,82 @@ def test_another_tenant_sees_nothing(caller: Caller) -> None:
     assert caller.of("other").get(location).status == 404
     query = {"author": "parth_modi", "year": "2017"}
     assert caller.of("other").get("/v1/articles", query=query).json["items"] == []
+
+
+def stored_text(dynamodb: RawDynamoDB, table: str) -> int:
+    """Return the KB of the only piece of a text, which is by far the largest row."""
+    rows = dynamodb.call("Scan", TableName=table)["Items"]
+    return ceil(max(map(item_size, rows)) / 1024)
+
+
+def test_an_article_costs_what_its_page_says(
+    recording: RecordingTransport, dynamodb: RawDynamoDB, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caller = caller_on(recording, table)
+    # The first write of a process reads and writes records of shard counts.
+    caller.post("/v1/articles", an_article(author="another", text=None))
+
+    def cost(send: Callable[[], Answer], *, refused: int = 0) -> tuple[float, float, int]:
+        """Return read and write units, and round trips. The engine reports none of the `refused` write."""
+        recording.clear()
+        capsys.readouterr()
+        send()
+        line = json.loads(capsys.readouterr().out)
+        return line["read_units"], line["write_units"] + refused, len(recording.waves) + refused
+
+    text = Random(1).randbytes(50_000).hex()
+    article = an_article(text=text)
+    path = "/v1/articles/parth_modi/2017/how-do-partitions-split"
+    created = cost(lambda: caller.post("/v1/articles", article))
+    kilobytes = stored_text(dynamodb, table)
+
+    assert 40 < kilobytes < 100
+    assert created == (0, 5 + kilobytes, 3)
+    assert cost(lambda: caller.post("/v1/articles", article), refused=1) == (0, 5 + 2 * kilobytes, 5)
+    assert cost(lambda: caller.get(path)) == (0.5 + ceil(kilobytes / 4) / 2, 0, 2)
+    assert cost(lambda: caller.get(path, query="fields=title")) == (0.5, 0, 1)
+    assert cost(lambda: caller.patch(path, {"title": "new"})) == (2, 3, 3)
+    assert cost(lambda: caller.patch(path, {"published_at": "2017-04-01T10:00:00Z"})) == (2, 5, 3)
+    assert cost(lambda: caller.patch(path, {"text": text[::-1]})) == (2, 7 + 2 * kilobytes, 7)
+    assert cost(lambda: caller.delete(path)) == (0, 5 + kilobytes, 3)
+    assert cost(lambda: caller.post("/v1/articles", an_article(text=None))) == (0, 3, 1)
+    assert cost(lambda: caller.delete(path)) == (0, 3, 1)
+
+
+LISTED = {
+    "a year": ("year=2017&order=ordered", 2.5, [1]),
+    "an author, newest first": ("order=ordered&direction=desc", 2.5, [1]),
+    "three years, newest first": (
+        "year=2015&year=2016&year=2017&index=by_date&order=ordered&direction=desc", 5.5, [3, 1],
+    ),
+    "a year without articles": ("year=1999&order=ordered", 0.5, [1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("listing", LISTED.values(), ids=LISTED)
+def test_a_page_of_articles_costs_what_their_page_says(
+    recording: RecordingTransport,
+    table: str,
+    capsys: pytest.CaptureFixture[str],
+    listing: tuple[str, float, list[int]],
+) -> None:
+    query, units, rounds = listing
+    caller = caller_on(recording, table)
+    put_articles(Dynashard(recording, table=table, topology=DeclaredTopology(), cursor_keys=["signs the cursors"]))
+    # The first listing of a process reads the shard count of its partition.
+    caller.get("/v1/articles", query=f"author=parth_modi&{query}")
+    recording.clear()
+    capsys.readouterr()
+
+    caller.get("/v1/articles", query=f"author=parth_modi&{query}&limit=50")
+
+    assert json.loads(capsys.readouterr().out)["read_units"] == units
+    assert recording.waves == rounds
+
+
+def put_articles(db: Dynashard) -> None:
+    """Store sixty articles of 0.4 KB in each of three years."""
+    dates = [datetime(year, 2, 1, 0, minute, tzinfo=UTC) for year in (2015, 2016, 2017) for minute in range(60)]
+    db.collection(Article).batch_write(
+        put=[Article(tenant_id=TENANT, author="parth_modi", title=f"{at:t%M}", published_at=at) for at in dates]
+    )

@@ -8,7 +8,8 @@ import pytest
 from pydantic import Field
 
 from dynashard import Dynashard, Entity, Key, Registry, Retention, declared_counts
-from dynashard.transport import Transport
+from dynashard.transport import Transport, metered
+from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
@@ -51,3 +52,24 @@ def test_a_patch_keeps_the_stored_expiry_and_a_put_counts_it_again(
     assert stored() == datetime(2127, 9, 1, tzinfo=UTC)
     db.collection(longer).put(db.collection(longer).get(KEY))
     assert stored() == datetime(2127, 9, 1, tzinfo=UTC)
+
+
+def test_an_expiry_costs_nothing_and_is_counted_again_by_a_get_and_a_put(
+    wire: Transport, create_table: Callable[[], str]
+) -> None:
+    shorter, recording = kept(12), RecordingTransport(wire)
+    items = Dynashard(
+        recording,
+        table=create_table(),
+        cursor_keys=["a key that signs cursors"],
+        topology=declared_counts(topology_table=None),
+    ).collection(shorter)
+
+    with metered() as created:
+        items.create(shorter(**KEY, at=AT))
+    with metered() as again:
+        items.put(items.get(KEY))
+
+    assert recording.operations == ["PutItem", "GetItem", "UpdateItem"]
+    assert (created.consumed.read_units, created.consumed.write_units) == (0, 1)
+    assert (again.consumed.read_units, again.consumed.write_units) == (0.5, 1)

@@ -1,5 +1,6 @@
 """Stored items of earlier versions are upgraded when read, and written in the present form when next written."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from dynashard import Create, Entity, Key, Put, Registry, Shards, Update
 from dynashard.errors import NewerItemError, UndecodableItemError, UnprocessedError
 from dynashard.reads import Order
-from dynashard.transport import Transport
+from dynashard.transport import Transport, metered
 from tests.api_caller import TENANT
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.versions.two_versions import Version
@@ -222,6 +223,19 @@ def test_older_code_reads_no_newer_item_and_says_so(first: Version, second: Vers
     assert listed.headers["undecodable-items"] == "1"
 
 
+def test_older_code_reads_no_part_of_a_newer_item(first: Version, second: Version) -> None:
+    an_old_one(first)
+    second.tasks.update(KEY, set={"age": 37})
+
+    with pytest.raises(NewerItemError, match="stored in version 2"):
+        first.tasks.part(KEY, fields=["age"])
+    for index in (None, "by_email"):
+        page = first.tasks.list({"tenant_id": TENANT}, index=index, fields=["age"])
+        assert page.items == []
+        assert "version 2" in page.undecodable[0].problem
+    assert list(first.tasks.scan({"tenant_id": TENANT}, fields=["age"])) == []
+
+
 def test_older_code_deletes_and_creates_anew(first: Version, second: Version) -> None:
     an_old_one(first)
     second.tasks.update(KEY, set={"age": 37})
@@ -306,3 +320,43 @@ def test_a_transaction_that_creates_and_adds_upgrades_what_it_adds_to(first: Ver
     )
 
     assert third.tasks.get(KEY).age == 41
+
+
+def cost_of(call: Callable[[], object]) -> tuple[float, float, int]:
+    """Return the units that a call consumes, and its requests that were executed: a refused one reports no units."""
+    with metered() as meter:
+        call()
+    used = meter.consumed
+    return used.read_units, used.write_units, used.requests
+
+
+CALLS: dict[str, Callable[[Any, Any], object]] = {
+    "get": lambda tasks, _: tasks.get(KEY),
+    "part": lambda tasks, _: tasks.part(KEY, fields=["age"]),
+    "list": lambda tasks, _: tasks.list({"tenant_id": TENANT}, order="ordered"),
+    "count": lambda tasks, _: tasks.count({"tenant_id": TENANT}),
+    "put": lambda tasks, item: tasks.put(item),
+    "replace": lambda tasks, item: tasks.replace(item, if_match=item.revision),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_an_item_of_an_earlier_version_costs_what_one_of_the_present_does(
+    call: Callable[[Any, Any], object], first: Version, second: Version
+) -> None:
+    an_old_one(first)
+    item = second.tasks.get(KEY)
+    old = cost_of(lambda: call(second.tasks, item))
+    second.tasks.update(KEY, set={"email": "new@x"})
+    item = second.tasks.get(KEY)
+
+    assert cost_of(lambda: call(second.tasks, item)) == old
+
+
+def test_an_update_of_an_item_of_an_earlier_version_reads_it_once(first: Version, second: Version) -> None:
+    an_old_one(first)
+
+    old = cost_of(lambda: second.tasks.update(KEY, set={"age": 37}))
+    present = cost_of(lambda: second.tasks.update(KEY, set={"age": 38}))
+
+    assert old == (present[0] + 1, present[1], present[2] + 1)

@@ -1,9 +1,16 @@
 """Random answers: compiled readers return what the reference codec returns, and a fault in them is found."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any, Self
 
 import pytest
+from pydantic import (
+    BeforeValidator,
+    ModelWrapValidatorHandler,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import core_schema
 
 from dynashard import Entity, Key, Registry, Shards, definition
@@ -99,6 +106,62 @@ def test_every_entity_of_the_domain_is_read_by_a_compiled_reader() -> None:
 class Note(Entity, name="read.v1.Note", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
     tenant_id: str
     id: str
+
+
+def shouted(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def doubled(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """See the number as it is decoded, rather than the text that is stored."""
+    return validate(value * 2 if isinstance(value, int) else value)
+
+
+class Checked(Entity, name="read.v1.Checked", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    """An entity whose fields have validators that see values before pydantic does."""
+
+    tenant_id: str
+    id: str
+    text: Annotated[str, BeforeValidator(shouted)] = ""
+    number: Annotated[int, WrapValidator(doubled)] = 0
+    either: Annotated[list[int] | None, BeforeValidator(lambda value: value or [0])] = None
+
+
+class Whole(Entity, name="read.v1.Whole", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    """An entity with a validator that sees all values before pydantic does."""
+
+    tenant_id: str
+    id: str
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _passed_on(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        return validate(values)
+
+
+def stored_as(model: type[Entity], **attributes: Any) -> dict[str, Any]:
+    name = definition(model).name
+    key = {"PK": {"S": f"{name}:abc"}, "SK": {"S": "1"}, "tenant_id": {"S": "abc"}, "id": {"S": "1"}}
+    return {**key, "Type": {"S": name}, "Rev": {"S": "r1"}, **attributes}
+
+
+def test_a_validator_of_one_field_leaves_its_entity_compiled() -> None:
+    stored = stored_as(Checked, text={"S": "ada"}, number={"N": "21"}, either={"L": []})
+    entity, made = definition(Checked), reader.entity_reader(definition(Checked))
+    assert made is not None
+
+    read = made.read(stored)
+
+    assert (read.text, read.number, read.either) == ("ADA", 42, [0])
+    assert read == entity.reference_decode(stored)
+    chosen = reader.fields_reader(entity, ["number"])
+    assert chosen is not None
+    assert chosen.read(stored) == ({"number": 42},)
+
+
+def test_an_entity_whose_validator_sees_all_values_first_is_left_to_the_reference() -> None:
+    assert reader.entity_reader(definition(Whole)) is None
+    assert definition(Whole).decode(stored_as(Whole)).id == "1"
 
 
 def test_a_row_of_the_same_shard_as_the_one_before_is_compared_by_its_own_fields() -> None:

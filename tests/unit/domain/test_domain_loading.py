@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from dynashard import definition
-from dynashard_serving.domain import INDEX
+from dynashard import Entity, Key, Registry, definition
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import INDEX, domain_of
+from dynashard_serving.numbers import Sequence
 from tests.domain_served import ENTITIES, FAMILY_LISTINGS, bundle_in
 from tests.waiting import HANG_SECONDS
 
@@ -27,7 +29,7 @@ ALONE = f"""
 import json
 import multiprocessing
 import sys
-from dynashard import definition
+from dynashard import Entity, Key, Registry, definition
 from dynashard_serving.domain import declared
 {RULES}
 def loaded(path):
@@ -104,3 +106,16 @@ def test_families_are_of_entities_that_are_declared() -> None:
     exposed = {each.entity for each in ENTITIES}
 
     assert all(exposed.issuperset(family.entities) for family in FAMILY_LISTINGS)
+
+
+@pytest.mark.parametrize("numbered", [None, "number"])
+def test_the_last_numbers_are_an_entity_of_domains_that_number_items(numbered: str | None) -> None:
+    class Ticket(Entity, name="loaded.v1.Ticket", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+        tenant_id: str
+        id: str
+        number: int = 0
+
+    models = domain_of(Exposed(Ticket, "tickets", numbered=numbered)).models
+
+    expected: list[type[Entity]] = [Ticket, Sequence] if numbered else [Ticket]
+    assert list(models) == expected

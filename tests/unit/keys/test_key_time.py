@@ -1,4 +1,4 @@
-"""The time of a sort key: its moment, and the first sort key of a moment, in each form."""
+"""The time of a sort key: its moment, and the first sort key of a moment, in each format."""
 
 import re
 from datetime import UTC, datetime
@@ -9,57 +9,59 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ksuid import Ksuid
 
-from dynashard.key_time import KSUID, ULID, UUID7, TimeForm, moment_form
+from dynashard.key_time import KSUID, ULID, UUID7, TimeFormat, moment_format
 from dynashard.keys import key_text
 
 pytestmark = pytest.mark.unit
 
-PLAIN, COMPACT = moment_form(), moment_form("%Y%m%dT%H%M%SZ")
-FORMS = [KSUID, ULID, UUID7, PLAIN, COMPACT]
+PLAIN, COMPACT = moment_format(), moment_format("%Y%m%dT%H%M%SZ")
+FORMATS = [KSUID, ULID, UUID7, PLAIN, COMPACT]
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 moments = st.floats(1_400_000_001.0, 4_000_000_000.0)
-forms = st.sampled_from(FORMS)
+formats = st.sampled_from(FORMATS)
 
 
-def written(form: TimeForm, at: float, random: int) -> str:
+def written(time_format: TimeFormat, at: float, random: int) -> str:
     """Return a sort key as what makes such keys writes it, at a moment."""
     moment = datetime.fromtimestamp(at, UTC)
-    if form is KSUID:
+    if time_format is KSUID:
         return str(Ksuid(moment, random.to_bytes(16)))
     milliseconds = int(moment.timestamp() * 1000)
-    if form is ULID:
+    if time_format is ULID:
         number = milliseconds << 80 | random & (1 << 80) - 1
         return "".join(CROCKFORD[number >> 5 * place & 31] for place in reversed(range(26)))
-    if form is UUID7:
+    if time_format is UUID7:
         return str(UUID(int=milliseconds << 80 | 7 << 76 | (random & 0xFFF) << 64 | 2 << 62 | random >> 66))
-    return key_text("at", moment, "" if form is PLAIN else "%Y%m%dT%H%M%SZ") + f"#{random}"
+    return key_text("at", moment, "" if time_format is PLAIN else "%Y%m%dT%H%M%SZ") + f"#{random}"
 
 
-@given(forms, moments, st.integers(0, 2**128 - 1))
-def test_a_key_has_the_moment_at_which_it_was_made_rounded_down(form: TimeForm, at: float, random: int) -> None:
-    moment = form.moment(written(form, at, random))
+@given(formats, moments, st.integers(0, 2**128 - 1))
+def test_a_key_has_the_moment_at_which_it_was_made_rounded_down(
+    time_format: TimeFormat, at: float, random: int
+) -> None:
+    moment = time_format.moment(written(time_format, at, random))
 
     assert moment is not None
-    assert at - form.unit / 1e6 - 1e-5 < moment <= at + 1e-5
+    assert at - time_format.unit / 1e6 - 1e-5 < moment <= at + 1e-5
 
 
-@given(forms, moments, moments, st.integers(0, 2**128 - 1))
+@given(formats, moments, moments, st.integers(0, 2**128 - 1))
 def test_the_first_key_of_a_moment_divides_earlier_keys_from_later_ones(
-    form: TimeForm, at: float, divided: float, random: int
+    time_format: TimeFormat, at: float, divided: float, random: int
 ) -> None:
-    key, first = written(form, at, random), form.first(divided)
+    key, first = written(time_format, at, random), time_format.first(divided)
 
-    assert (key < first) == ((form.moment(key) or 0) < form.moment_of(first))
-    assert divided - 1e-5 <= form.moment_of(first) < divided + form.unit / 1e6 + 1e-5
+    assert (key < first) == ((time_format.moment(key) or 0) < time_format.moment_of(first))
+    assert divided - 1e-5 <= time_format.moment_of(first) < divided + time_format.unit / 1e6 + 1e-5
 
 
-@given(forms, moments)
-def test_the_moment_of_a_first_key_has_this_first_key(form: TimeForm, at: float) -> None:
-    assert form.first(form.moment_of(form.first(at))) == form.first(at)
+@given(formats, moments)
+def test_the_moment_of_a_first_key_has_this_first_key(time_format: TimeFormat, at: float) -> None:
+    assert time_format.first(time_format.moment_of(time_format.first(at))) == time_format.first(at)
 
 
 @pytest.mark.parametrize(
-    ("form", "text"),
+    ("time_format", "text"),
     [
         (KSUID, "ada"),
         (KSUID, "aWgEPTl1tmebfsQzFP4bxwgy80W"),
@@ -74,9 +76,9 @@ def test_the_moment_of_a_first_key_has_this_first_key(form: TimeForm, at: float)
         (COMPACT, "2026-11-24T13:48:33Z"),
     ],
 )
-def test_other_texts_have_no_moment(form: TimeForm, text: str) -> None:
-    assert not form.matches(text)
-    assert form.moment(text) is None
+def test_other_texts_have_no_moment(time_format: TimeFormat, text: str) -> None:
+    assert not time_format.matches(text)
+    assert time_format.moment(text) is None
 
 
 def test_a_day_that_does_not_exist_has_no_moment() -> None:
@@ -91,7 +93,7 @@ def test_a_key_may_go_on_after_its_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "moment"),
+    ("time_format", "text", "moment"),
     [
         # The examples of segmentio/ksuid and of RFC 9562.
         (KSUID, "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "2017-10-10T04:00:47Z"),
@@ -101,12 +103,12 @@ def test_a_key_may_go_on_after_its_time() -> None:
         (COMPACT, "20261124T134833Z", "2026-11-24T13:48:33Z"),
     ],
 )
-def test_known_keys_have_their_moments(form: TimeForm, text: str, moment: str) -> None:
-    assert form.moment(text) == pytest.approx(datetime.fromisoformat(moment).timestamp(), abs=1e-7)
+def test_known_keys_have_their_moments(time_format: TimeFormat, text: str, moment: str) -> None:
+    assert time_format.moment(text) == pytest.approx(datetime.fromisoformat(moment).timestamp(), abs=1e-7)
 
 
 @pytest.mark.parametrize(
-    ("form", "least", "most"),
+    ("time_format", "least", "most"),
     [
         (KSUID, "0" * 27, "aWgEPTl1tmebfsQzFP4bxwgy80V"),
         (ULID, "0" * 10, "7ZZZZZZZZZ"),
@@ -115,11 +117,11 @@ def test_known_keys_have_their_moments(form: TimeForm, text: str, moment: str) -
         (COMPACT, "10000101T000000Z", "99991231T235959Z"),
     ],
 )
-def test_moments_beyond_a_form_are_its_first_or_last(form: TimeForm, least: str, most: str) -> None:
-    assert form.first(-1e12) == least
+def test_moments_beyond_a_format_are_its_first_or_last(time_format: TimeFormat, least: str, most: str) -> None:
+    assert time_format.first(-1e12) == least
     # All keys of the last moment are valid, and the last one begins with it.
-    assert form.moment_of(form.first(1e12)) == form.moment_of(most)
-    assert form.first(-1e12) <= form.first(1_500_000_000.0) <= form.first(1e12) <= most
+    assert time_format.moment_of(time_format.first(1e12)) == time_format.moment_of(most)
+    assert time_format.first(-1e12) <= time_format.first(1_500_000_000.0) <= time_format.first(1e12) <= most
 
 
 @pytest.mark.parametrize(
@@ -135,11 +137,11 @@ def test_moments_beyond_a_form_are_its_first_or_last(form: TimeForm, least: str,
 )
 def test_formats_that_do_not_sort_by_time_are_refused(spec: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
-        moment_form(spec)
+        moment_format(spec)
 
 
 def test_a_percent_sign_and_dots_are_taken_literally() -> None:
-    form = moment_form("%Y.%m.%d %%%H:%M:%S")
+    time_format = moment_format("%Y.%m.%d %%%H:%M:%S")
 
-    assert form.matches("2026.11.24 %13:48:33")
-    assert not form.matches("2026-11-24 %13:48:33")
+    assert time_format.matches("2026.11.24 %13:48:33")
+    assert not time_format.matches("2026-11-24 %13:48:33")

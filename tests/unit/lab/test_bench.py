@@ -143,7 +143,7 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
         check=True,
     ).stdout
 
-    assert printed.strip() == "[('users', 'unsharded'), ('operations', None), ('sequences', None)]"
+    assert printed.strip() == "[('users', 'unsharded'), ('operations', None)]"
 
 
 @pytest.mark.parametrize("name", [RAW, SDK, DIRECT, FLOOR])

@@ -179,7 +179,7 @@ def test_figures_are_not_compared_with_themselves_or_written_in_part(
 
 def test_a_run_that_lacks_subjects_is_not_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     part = tmp_path / "part.json"
-    Run({}, "python -m bench items", "2026-11-22", result(figure(DIRECT, 0.1))).write(part)
+    Run({}, "python -m dynashard_lab.bench items", "2026-11-22", result(figure(DIRECT, 0.1))).write(part)
     monkeypatch.setattr("sys.argv", ["bench", "--write", "--read", str(part)])
     monkeypatch.setattr(command, "write_page", lambda run: pytest.fail(f"written: {run}"))
 

@@ -125,7 +125,7 @@ def test_the_committed_page_has_the_committed_figures() -> None:
     run = Run.read(COMMITTED)
     page = DOCS / "performance.md"
 
-    remedy = "Run `make bench BENCH_ARGS=--write`, or `python -m bench --read docs/performance.json --write`."
+    remedy = "Run `make bench BENCH_ARGS=--write`, which also takes `--read docs/performance.json --write`."
     assert page.read_text("utf-8") == filled(page.read_text("utf-8"), run), remedy
     for subject, result in run.results.items():
         if result.figures:

@@ -195,7 +195,7 @@ def _alternatives(requirement: Requirement | None) -> Sequence[Single]:
     return requirement if isinstance(requirement, tuple) else (requirement,)
 
 
-def check_access(access: Any, name: str, rights: Collection[str], fields: Collection[str] = ()) -> None:
+def check_access(access: object, name: str, rights: Collection[str], fields: Collection[str] = ()) -> None:
     """Refuse rules that are declared wrongly.
 
     Args:
@@ -213,7 +213,7 @@ def check_access(access: Any, name: str, rights: Collection[str], fields: Collec
         raise DeclarationError(name, f"has wrong access rules: {problem}")
 
 
-def _problems(access: Any, rights: Collection[str], fields: Collection[str]) -> Iterator[str]:
+def _problems(access: object, rights: Collection[str], fields: Collection[str]) -> Iterator[str]:
     if not isinstance(access, Access):
         yield f"access is {access!r}; write Access(read=..., write=...)"
         return

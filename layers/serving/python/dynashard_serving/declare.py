@@ -8,7 +8,6 @@ declaration. The command line knows every entity of the domain, served or not.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field, structs
@@ -64,10 +63,6 @@ __all__ = [
     "served_by",
 ]
 
-_LATE: Final = {
-    "Dependant": "dependants", "Dependants": "dependants", "Events": "events", "Transitions": "transitions",
-}  # fmt: skip
-"""Names whose modules only a domain that uses them needs, so that a first GET loads less."""
 OF_COUNTERS: Final = ("get", "add", "take", "delete")
 """What callers can do with counters."""
 _EXPOSED: Final[dict[type[Entity], Exposed]] = {}
@@ -448,6 +443,17 @@ def served_by(value: object) -> Root | None:
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATE:
-        return globals().setdefault(name, getattr(import_module(f"dynashard_serving.{_LATE[name]}"), name))
+    # Only a domain that uses these needs their modules, so that a first GET loads less.
+    if name in ("Dependant", "Dependants"):
+        from dynashard_serving import dependants  # noqa: PLC0415
+
+        return globals().setdefault(name, getattr(dependants, name))
+    if name == "Events":
+        from dynashard_serving.events import Events  # noqa: PLC0415
+
+        return globals().setdefault(name, Events)
+    if name == "Transitions":
+        from dynashard_serving.transitions import Transitions  # noqa: PLC0415
+
+        return globals().setdefault(name, Transitions)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

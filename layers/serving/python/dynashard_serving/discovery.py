@@ -21,6 +21,7 @@ from dynashard.topology import family_of
 from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
+from dynashard_serving import numbers
 from dynashard_serving.access import Access
 from dynashard_serving.counter_receipts import Receipt
 from dynashard_serving.declare import (
@@ -40,7 +41,7 @@ from dynashard_serving.dependants import Dependants
 from dynashard_serving.documents import TENANT
 from dynashard_serving.events import Events
 
-OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.numbers")
+OWN: Final = ("dynashard_serving.operation_records",)
 """Modules of this package that declare entities of every backend."""
 OF_THE_API: Final = frozenset({"health", "docs"})
 """Paths at which the API itself answers."""
@@ -145,6 +146,9 @@ def declarations_of(values: Iterable[Any]) -> Declarations:
     given = list(values)
     if any(isinstance(each, ServedCounter) for each in given) and Receipt not in given:
         given.append(Receipt)
+    exposed = [each for each in map(_exposure, given) if each is not None]
+    if any(each.numbered is not None for each in exposed) and numbers.Sequence not in given:
+        given.append(numbers.Sequence)
     served = [each for each in map(served_by, given) if each is not None and not isinstance(each, Exposed)]
     routes = dict(route for each in served for route in _routes(each))
     entities = [replace(each, route=routes.get(each.entity)) for each in map(_exposure, given) if each is not None]

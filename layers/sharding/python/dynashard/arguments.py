@@ -85,7 +85,7 @@ def unique_named(
     return None
 
 
-def item_named(entity: EntityDefinition[E], verb: str, item: Any, fields: Mapping[str, Any]) -> E:
+def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Mapping[str, Any]) -> E:
     """Return the item that a call of `verb` stores: an item, or one made from its fields.
 
     Raises:

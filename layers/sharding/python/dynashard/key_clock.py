@@ -20,7 +20,7 @@ from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.forks import own_lock
 
 if TYPE_CHECKING:
-    from dynashard.key_time import TimeForm
+    from dynashard.key_time import TimeFormat
 
 
 class ClockBounds(Struct, frozen=True):
@@ -96,8 +96,8 @@ class KeyClock:
         self._lock = own_lock(self)
         self.offset = offset or ClockOffset()
         self._clock = clock
-        self._writable: dict[TimeForm, _Bound] = {}
-        self._readable: dict[TimeForm, _Bound] = {}
+        self._writable: dict[TimeFormat, _Bound] = {}
+        self._readable: dict[TimeFormat, _Bound] = {}
         self._learned = -inf
 
     def require_writable(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn = _learn_nothing) -> None:
@@ -107,11 +107,11 @@ class KeyClock:
         process that only writes learns nothing otherwise, because it refuses its writes.
 
         Raises:
-            InvalidKeyError: it does not begin with a time in the form that the entity declares.
+            InvalidKeyError: it does not begin with a time in the format that the entity declares.
             ClockOffError: this process's clock is off, or may be, by more than is assumed.
             KeyTooFarAheadError: its time is further ahead than a key may be.
         """
-        self.require_form(entity, key)
+        self.require_format(entity, key)
         if entity.time is not None:
             # First, because a clock that is behind finds keys of now too far ahead, which is not their callers' fault.
             if not self.offset.date:
@@ -131,19 +131,19 @@ class KeyClock:
 
     def require_timely(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         """Refuse a key that may not be written now by its own time; raises as `require_writable`, for the key alone."""
-        self.require_form(entity, key)
+        self.require_format(entity, key)
         if entity.time is not None:
             self._require_not_ahead(entity, key, entity.time)
 
     @staticmethod
-    def require_form(entity: EntityDefinition[Any], key: ItemKey) -> None:
+    def require_format(entity: EntityDefinition[Any], key: ItemKey) -> None:
         """Refuse a key that may never be written; raises `InvalidKeyError` as `require_writable`."""
-        form = entity.time
-        if form is not None and not form.matches(key.sort):
+        time_format = entity.time
+        if time_format is not None and not time_format.matches(key.sort):
             field = entity.sort_fields[0]
             raise InvalidKeyError(
-                f"{field}: {key.sort!r} does not begin with a {form.name}, as keys of {entity.name} must, because its "
-                "placement is epochs",
+                f"{field}: {key.sort!r} does not begin with a {time_format.name}, as keys of {entity.name} must, "
+                "because its placement is epochs",
                 field=field,
             )
 
@@ -152,22 +152,22 @@ class KeyClock:
 
         Raises `ClockOffError` if it seems not, and this process's clock is off, or may be, by more than is assumed.
         """
-        form = entity.time
-        if form is None:
+        time_format = entity.time
+        if time_format is None:
             return True
-        bound = self._readable.get(form)
+        bound = self._readable.get(time_format)
         # As in `_ahead`, without a call.
         if bound is not None and key.sort < bound.first and bound.at <= self._clock():
             return True
-        if not self._ahead(self._readable, form, key, self.bounds.readable):
+        if not self._ahead(self._readable, time_format, key, self.bounds.readable):
             return True
         if self.offset.exceeds(self.bounds.off):
             raise self._off(entity)
         return False
 
-    def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, form: "TimeForm") -> None:
-        if self._ahead(self._writable, form, key, self.bounds.ahead):
-            field, now, moment = entity.sort_fields[0], self._clock(), form.moment(key.sort)
+    def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, time_format: "TimeFormat") -> None:
+        if self._ahead(self._writable, time_format, key, self.bounds.ahead):
+            field, now, moment = entity.sort_fields[0], self._clock(), time_format.moment(key.sort)
             shown = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
             raise KeyTooFarAheadError(
                 f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {shown}; send "
@@ -178,12 +178,14 @@ class KeyClock:
                 wait=math.inf if moment is None else max(0.0, moment - self.bounds.ahead - now),
             )
 
-    def _ahead(self, known: "dict[TimeForm, _Bound]", form: "TimeForm", key: ItemKey, seconds: float) -> bool:
+    def _ahead(
+        self, known: "dict[TimeFormat, _Bound]", time_format: "TimeFormat", key: ItemKey, seconds: float
+    ) -> bool:
         """Whether a key's time is more than so many seconds ahead. A bound is computed anew only for keys beyond it."""
-        now, bound = self._clock(), known.get(form)
+        now, bound = self._clock(), known.get(time_format)
         # A clock that was set back since then allows less than it did.
         if bound is None or now < bound.at or key.sort >= bound.first:
-            bound = known[form] = _Bound(now, form.first(now + seconds))
+            bound = known[time_format] = _Bound(now, time_format.first(now + seconds))
         return key.sort >= bound.first
 
     def _off(self, entity: EntityDefinition[Any]) -> ClockOffError:

@@ -1,7 +1,7 @@
 """The time that a sort key begins with: its moment, and the first sort key of a moment.
 
-Sort keys of one form sort as their times do, so a moment divides them: all keys before `first(moment)` are of earlier
-times. Moments are epoch seconds. A key's moment is its time, rounded down to the precision of its form.
+Sort keys of one format sort as their times do, so a moment divides them: all keys before `first(moment)` are of earlier
+times. Moments are epoch seconds. A key's moment is its time, rounded down to the precision of its format.
 """
 
 import re
@@ -17,14 +17,14 @@ _MILLISECOND: Final = 1_000
 _SECOND: Final = 1_000_000
 
 
-class TimeForm(Struct, frozen=True, eq=False):
-    """A form of sort keys that begin with their time.
+class TimeFormat(Struct, frozen=True, eq=False):
+    """A format of sort keys that begin with their time.
 
     Attributes:
         name: what people call it.
-        pattern: matches the beginning of every sort key of this form, and no other text.
+        pattern: matches the beginning of every sort key of this format, and no other text.
         unit: the microseconds between two times that it distinguishes.
-        last: the greatest text of the form that is valid; None if all that match are.
+        last: the greatest text of the format that is valid; None if all that match are.
     """
 
     name: str
@@ -35,12 +35,12 @@ class TimeForm(Struct, frozen=True, eq=False):
     last: str | None = None
 
     def matches(self, sort: str) -> bool:
-        """Whether a sort key begins with a time of this form."""
+        """Whether a sort key begins with a time of this format."""
         found = self.pattern.match(sort)
         return found is not None and (self.last is None or found[0] <= self.last)
 
     def moment(self, sort: str) -> float | None:
-        """Return the moment of a sort key; None if it does not begin with a time of this form."""
+        """Return the moment of a sort key; None if it does not begin with a time of this format."""
         if not self.matches(sort):
             return None
         try:
@@ -56,7 +56,7 @@ class TimeForm(Struct, frozen=True, eq=False):
     def first(self, moment: float) -> str:
         """Return the first sort key of a moment: those before it are of earlier times, all others are not.
 
-        Times that the form cannot express are rounded: up to the next one that it can, or to its first or last.
+        Times that the format cannot express are rounded: up to the next one that it can, or to its first or last.
         """
         return self._text_of(-(-round(moment * 1_000_000) // self.unit))
 
@@ -83,7 +83,7 @@ def _ksuid_text(seconds: int) -> str:
     return "".join(reversed(digits))
 
 
-KSUID: Final = TimeForm(
+KSUID: Final = TimeFormat(
     "KSUID",
     re.compile(f"[0-9A-Za-z]{{{_KSUID_LENGTH}}}"),
     _SECOND,
@@ -110,7 +110,9 @@ def _ulid_text(milliseconds: int) -> str:
     return "".join(_CROCKFORD[number >> 5 * place & 31] for place in reversed(range(_ULID_TIME)))
 
 
-ULID: Final = TimeForm("ULID", re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}"), _MILLISECOND, _ulid_milliseconds, _ulid_text)
+ULID: Final = TimeFormat(
+    "ULID", re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}"), _MILLISECOND, _ulid_milliseconds, _ulid_text
+)
 """26 characters in upper case: milliseconds, and 10 random bytes. Source: github.com/ulid/spec."""
 
 
@@ -123,7 +125,7 @@ def _uuid_text(milliseconds: int) -> str:
     return f"{digits[:8]}-{digits[8:]}"
 
 
-UUID7: Final = TimeForm(
+UUID7: Final = TimeFormat(
     "UUIDv7",
     re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"),
     _MILLISECOND,
@@ -141,8 +143,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache
-def moment_form(spec: str = "") -> TimeForm:
-    """Return the form of moments that a format writes, such as `%Y%m%dT%H%M%SZ`; '' is that of a field without one.
+def moment_format(spec: str = "") -> TimeFormat:
+    """Return the format of moments that `strftime` writes by a pattern such as `%Y%m%dT%H%M%SZ`.
+
+    An empty pattern is that of a field without one.
 
     Raises `ValueError` with the reason if its texts do not sort as their times do, or do not distinguish seconds.
     """
@@ -175,7 +179,7 @@ def moment_form(spec: str = "") -> TimeForm:
         least = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=unit)
         return (_EPOCH + timedelta(microseconds=unit * min(max(units, least), most))).strftime(spec or _PLAIN)
 
-    return TimeForm(f"moment as {spec}" if spec else "moment", pattern, unit, units_of, text_of)
+    return TimeFormat(f"moment as {spec}" if spec else "moment", pattern, unit, units_of, text_of)
 
 
 def _shown(letters: str) -> str:

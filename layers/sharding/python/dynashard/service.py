@@ -48,7 +48,8 @@ class Dynashard:
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
-            may not raise. `dynashard.growth.requests.growth_of(...).throttled` makes counts grow by it.
+            may not raise. Counts grow without it.
+        growth: whether counts grow by throttles: `on`, `dry_run`, `off` or `GrowthOptions`. It needs `topology_table`.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
         clocks: how far the clocks of all processes of the tables may be off, for entities whose placement is `epochs`;

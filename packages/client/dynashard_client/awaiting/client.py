@@ -10,7 +10,7 @@ from dynashard_client.awaiting.items import AsyncItems
 from dynashard_client.client_transport import AsyncClientTransport
 from dynashard_client.drivers import AsyncDriver
 from dynashard_client.errors import ConfigurationError
-from dynashard_client.invoking import LambdaTransport
+from dynashard_client.invoking import AwsSession, LambdaTransport
 from dynashard_client.resource import Resource, Resources
 from dynashard_client.retries import Retries, call_steps
 
@@ -93,6 +93,7 @@ class AsyncClient:
         *,
         tenant: str,
         client: Any = None,
+        session: AwsSession | None = None,
         resources: Iterable[Resource[Any]] = (),
         retries: Retries | None = None,
         caller: Mapping[str, Any] | None = None,
@@ -103,7 +104,7 @@ class AsyncClient:
         """
         from dynashard_client.awaiting.threads import ThreadedTransport  # noqa: PLC0415 -- loads asyncio
 
-        transport = ThreadedTransport(LambdaTransport(function, tenant, client, caller))
+        transport = ThreadedTransport(LambdaTransport(function, tenant, client, caller, session))
         return cls(transport, resources=resources, tenant=tenant, retries=retries)
 
     def collection(self, model: type[M]) -> AsyncItems[M]:

@@ -1,4 +1,4 @@
-"""Compare Dynashard with its peers in one run: `make bench`, or `python -m bench --help`."""
+"""Compare Dynashard with its peers in one run: `make bench`, or `python -m dynashard_lab.bench --help`."""
 
 import argparse
 import sys
@@ -56,11 +56,11 @@ def _run(asked: argparse.Namespace) -> Run:
 def _command(asked: argparse.Namespace) -> str:
     """Return the command that measures the same again."""
     rounds = [] if asked.rounds == DEFAULT_ROUNDS else [f"--rounds {asked.rounds}"]
-    return " ".join(["python -m bench", *asked.subjects, *rounds, *(["--deep"] if asked.deep else [])])
+    return " ".join(["python -m dynashard_lab.bench", *asked.subjects, *rounds, *(["--deep"] if asked.deep else [])])
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m dynashard_lab.bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)} (default: all)")
     parser.add_argument(
         "--rounds", type=int, default=DEFAULT_ROUNDS, help=f"samples of each contender (default {DEFAULT_ROUNDS})"

@@ -14,7 +14,7 @@ from dynashard.codec import item_size
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import WrongDeclarationError
-from dynashard.entity.key_times import time_form
+from dynashard.entity.key_times import time_format
 from dynashard.errors import InputError
 from dynashard.keys import KeyTemplate, TemplateField
 from dynashard.placement import UNSHARDED
@@ -156,11 +156,11 @@ def rises(entity: EntityDefinition[Any], sort: KeyTemplate) -> bool:
 
 
 def timed(entity: EntityDefinition[Any]) -> bool:
-    """Whether sort keys begin with their time in a form by which epochs can place them."""
+    """Whether sort keys begin with their time in a format by which epochs can place them."""
     if not entity.sort.parts:
         return False
     try:
-        time_form(entity.model, entity.sort)
+        time_format(entity.model, entity.sort)
     except WrongDeclarationError:
         return False
     return True

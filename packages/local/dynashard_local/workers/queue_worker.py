@@ -4,7 +4,6 @@ It replaces Lambda's poller: it invokes the writer's handler with batches in Lam
 that the handler did not report as failed. After a kill at any moment, messages in flight are delivered again.
 """
 
-import importlib
 import json
 import os
 import time
@@ -24,7 +23,6 @@ with uncollected():
     from dynashard_local.queues.store import Delivery, QueueSpec, QueueStore
     from dynashard_local.workers.lifecycle import end_with_input, log
 
-HANDLER: Final = "functions.writer.handler"
 QUEUES: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
 """Environment variables with the queues' names."""
 BATCH: Final = 10
@@ -106,8 +104,8 @@ def write(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
 @cache
 def _writer() -> Handle:
     with uncollected():
-        handle: Handle = importlib.import_module(HANDLER).handler
-    return handle
+        from functions.writer.handler import handler  # noqa: PLC0415
+    return handler
 
 
 def main() -> None:

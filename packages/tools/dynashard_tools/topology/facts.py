@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynashard.entity import EntityDefinition
-from dynashard.key_time import TimeForm
+from dynashard.key_time import TimeFormat
 from dynashard.placement import UNSHARDED
 from dynashard.topology import EpochState, Phase, Record, TopologyTable, family_of, index_key, partition_key
 
@@ -18,13 +18,13 @@ class Count:
         declared: the count that the entity declares; None without shards.
         initial: the count in force without a record.
         record: the topology table's record; None if it has not been written yet, or if the count never changes.
-        form: the form of the time by which items are placed in epochs, if they are.
+        time_format: the format of the time by which items are placed in epochs, if they are.
     """
 
     declared: int | None
     initial: int
     record: Record | None
-    form: TimeForm | None = None
+    time_format: TimeFormat | None = None
 
     @property
     def count(self) -> int:
@@ -42,11 +42,11 @@ class Count:
     @property
     def epochs(self) -> list[dict[str, Any]]:
         """The counts by the time of keys, oldest first; none while one count holds for all keys."""
-        form, record = self.form, self.record
+        time_format, record = self.time_format, self.record
         return [
             {
                 "first": each.first,
-                "since": form.moment_of(each.first) if form is not None and each.first else None,
+                "since": time_format.moment_of(each.first) if time_format is not None and each.first else None,
                 "count": each.count,
                 "state": each.state.value,
             }

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, Literal, Self
+from typing import Any, Final, Generic, Literal, Self, cast
 
 from dynashard import Dynashard
+from dynashard.entity import Entity
 from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
 from dynashard.reads import CursorCodec, Listing, Order, Page, Query
 from dynashard.reads.limits import DEFAULT_LIMIT
@@ -73,8 +74,8 @@ class EdgeStore(Generic[E]):
         steps = [step for item in pair for step in self._creating(item)]
         for _ in range(RACES):
             try:
-                stored: Any = self._transact(steps)[0]
-                return Added(stored, created=True)
+                stored = self._transact(steps)[0]
+                return Added(cast("E", stored), created=True)
             except TransactionRefusedError:
                 there = self._items.batches.get(pair, consistent=True)
             if there[0] is not None and there[1] is not None:
@@ -188,7 +189,7 @@ class EdgeStore(Generic[E]):
             return False
         return True
 
-    def _transact(self, steps: Sequence[Step]) -> Sequence[Any]:
+    def _transact(self, steps: Sequence[Step]) -> Sequence[Entity | None]:
         return Transaction(self._store, steps).run()
 
     def _creating(self, item: E) -> Sequence[Step]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from dynashard.entity import Entity, definition
 from dynashard_patterns.rollups.declaration import Row, Summing
@@ -63,6 +63,6 @@ def add_up(sums: Sums, values: Mapping[str, int | Decimal]) -> None:
 
 
 def _in_order(roll_ups: Summing[E], items: Iterable[E]) -> list[E]:
-    entity: Any = definition(roll_ups.of)
+    entity = definition(roll_ups.of)
     by_key = {(key.partition, key.sort): item for item in items for key in [entity.key_of(item)]}
     return [by_key[key] for key in sorted(by_key)]

@@ -1,6 +1,6 @@
 """Sum up the parts of the rows of roll-ups, and find them by time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -35,9 +35,9 @@ def sort_text(entity: EntityDefinition[Any], values: Mapping[str, Any], start: d
     return text
 
 
-def summed(parts: Any) -> list[Any]:
+def summed(parts: Iterable[Entity]) -> list[Entity]:
     """Rows whose parts are summed, in the order of their keys."""
-    sums: dict[tuple[str, str], Any] = {}
+    sums: dict[tuple[str, str], Entity] = {}
     for part in parts:
         entity = definition(type(part))
         fields = {name: getattr(part, name) for name in entity.key_fields}

@@ -91,6 +91,6 @@ class RollUps(Summing[E]):
                 raise InvalidQueryError(f"{name} is not a field by which {entity.name} is summed up", field=name)
         partition = {name: given[name] for name in entity.partition_fields if name in given}
         first, after = sort_text(entity, given, start), sort_text(entity, given, end)
-        found: Any = db.collection(rows).scan(partition, start=first, end=after, consistent=consistent)
+        found = db.collection(rows).scan(partition, start=first, end=after, consistent=consistent)
         wanted = {name: value for name, value in by.items() if name not in partition}
         return summed(each for each in found if all(getattr(each, name) == value for name, value in wanted.items()))

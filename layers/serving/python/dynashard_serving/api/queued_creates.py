@@ -75,10 +75,10 @@ class QueuedCreates:
             raise ValidationFailedError(*errors[:MOST_ERRORS])
         return documents
 
-    def _document(self, item: Any, tenant: str, permit: Permit) -> Document:
-        if not isinstance(item, dict):
+    def _document(self, given: object, tenant: str, permit: Permit) -> Document:
+        if not isinstance(given, dict):
             raise ValidationFailedError(FieldError("", "An item is a JSON object.", "object_type"))
-        request = Create(tenant=tenant, item=item)
+        request = Create(tenant=tenant, item=given)
         served = self._resource.served
         entity = item_of(served, request)
         permit.require_new(entity)

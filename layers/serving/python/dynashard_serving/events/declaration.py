@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NoReturn, get_args
+from typing import Final, NoReturn, get_args
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
@@ -83,7 +83,7 @@ class Events:
     def _handle(self, publish: Publish, changes: Sequence[Change]) -> None:
         publish([self.event(change) for change in changes if change.kind in self.kinds])
 
-    def _shown(self, item: Any) -> Document:
+    def _shown(self, item: Entity) -> Document:
         if not self.fields:
             return representation(item, None)
         left_out = unasked(item) or ()

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynashard.entity import definition
 from dynashard.reads import Filter, Page
+from dynashard_serving.access import Caller
 from dynashard_serving.documents import TENANT
 from dynashard_serving.operations.choosing import Options
 from dynashard_serving.operations.permits import NotPermittedError, Permit, owners_of
@@ -68,7 +69,9 @@ def judged(read: Callable[..., Page[Any]], permits: Mapping[type[Any], Permit]) 
     return page
 
 
-def family_permits(members: Collection[Served], caller: Any, partition: Any) -> Mapping[type[Any], Permit]:
+def family_permits(
+    members: Collection[Served], caller: Caller | None, partition: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> Mapping[type[Any], Permit]:
     """Return the permit to list each of the entities that are listed as one.
 
     Raises:

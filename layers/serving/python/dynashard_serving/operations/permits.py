@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
+from pydantic import BaseModel
 
 from dynashard.errors import DynashardError, NotFoundError, UndecodableItemError
 from dynashard_serving.access import Access, Caller, Requirement, scopes_of
 from dynashard_serving.documents import REVISION, Document
 
-T = TypeVar("T")
+T = TypeVar("T", bound=BaseModel | None)
 MISSING: Final = "No live item has this key."
 """The answer about an item that does not exist, or that its caller may not read."""
 
@@ -59,7 +60,7 @@ class Permit(Struct, frozen=True):
         """Whether a function has to see each item."""
         return self.rules is not None and self.rules.policy is not None
 
-    def allows(self, item: Any) -> bool:
+    def allows(self, item: BaseModel) -> bool:
         """Return whether the right holds for an item."""
         rules = self.rules
         if rules is None:
@@ -77,7 +78,7 @@ class Permit(Struct, frozen=True):
         if self.judges_each and not self._policy_allows(None):
             raise NotPermittedError(f"The policy of {self.name} does not allow {self.right} to this caller.")
 
-    def require_new(self, item: Any) -> None:
+    def require_new(self, item: BaseModel) -> None:
         """Refuse an item that the caller may not store.
 
         Raises:
@@ -86,7 +87,7 @@ class Permit(Struct, frozen=True):
         if self.narrow and not self.allows(item):
             raise self._refusal()
 
-    def require(self, item: Any) -> None:
+    def require(self, item: BaseModel) -> None:
         """Refuse a stored item that the right does not hold for.
 
         Raises:
@@ -117,14 +118,14 @@ class Permit(Struct, frozen=True):
             self.require(item)
         return item
 
-    def reads(self, item: Any = None) -> bool:
+    def reads(self, item: BaseModel | None = None) -> bool:
         """Return whether the caller may read an item; without one, whether they may read any."""
         if self.rules is None:
             return True
         reading = self._reading
         return reading is not None and (item is None or reading.allows(item))
 
-    def shown(self, document: Document, item: Any, key_fields: Sequence[str]) -> Document:
+    def shown(self, document: Document, item: BaseModel, key_fields: Sequence[str]) -> Document:
         """Return the document that answers a write: only key and revision if the caller may not read the item."""
         if self.reads(item):
             return document
@@ -138,7 +139,7 @@ class Permit(Struct, frozen=True):
         except NotPermittedError:
             return None
 
-    def _policy_allows(self, item: Any) -> bool:
+    def _policy_allows(self, item: BaseModel | None) -> bool:
         rules = self.rules
         if rules is None or rules.policy is None or self.caller is None:
             return False

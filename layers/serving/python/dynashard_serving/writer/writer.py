@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from dynashard.collection import Collection
 from dynashard.transport.deadline import within
 from dynashard_serving.domain import declared
 from dynashard_serving.limits import time_to_answer
@@ -184,7 +185,7 @@ class Writer:
             self.log("messages come back late", {"error": repr(error)})
 
 
-def _creating(collection: Any, message: Message, document: dict[str, Any]) -> Work:
+def _creating(collection: Collection[Any], message: Message, document: dict[str, Any]) -> Work:
     return lambda: create(collection, message.served.entity, document)
 
 

@@ -39,7 +39,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 if TYPE_CHECKING:
     from dynashard.compiled.writer import ItemWriter
     from dynashard.entity.uniqueness import UniqueDefinition
-    from dynashard.key_time import TimeForm
+    from dynashard.key_time import TimeFormat
 
 T = TypeVar("T", bound=Record)
 
@@ -97,7 +97,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)
         self.partition_fields, self.sort_fields = self.partition.fields, self.sort.fields
-        self.time = _time_form(model, self.sort) if self.rule.by_time else None
+        self.time = _time_format(model, self.sort) if self.rule.by_time else None
         self.key_fields = tuple(dict.fromkeys(self.partition_fields + self.sort_fields))
         self.indexes: dict[str, IndexDefinition] = {}
         fields = model.model_fields
@@ -396,10 +396,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
 
 
-def _time_form(model: type[Record], sort: KeyTemplate) -> "TimeForm":
-    from dynashard.entity.key_times import time_form  # noqa: PLC0415 - few entities are placed by time
+def _time_format(model: type[Record], sort: KeyTemplate) -> "TimeFormat":
+    from dynashard.entity.key_times import time_format  # noqa: PLC0415 - few entities are placed by time
 
-    return time_form(model, sort)
+    return time_format(model, sort)
 
 
 def _unknown(_: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The form of the time that an entity's sort keys begin with, by which its items are placed in epochs."""
+"""The format of the time that an entity's sort keys begin with, by which its items are placed in epochs."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import WrongDeclarationError, fresh_id
-from dynashard.key_time import KSUID, ULID, UUID7, TimeForm, moment_form
+from dynashard.key_time import KSUID, ULID, UUID7, TimeFormat, moment_format
 from dynashard.keys import KeyTemplate
 from dynashard.record import Record
 
@@ -18,8 +18,8 @@ Ulid = Annotated[str, ULID]
 _KNOWN = "`id: str = new_id()`, a UUID (version 7), a Ulid, or a datetime whose format sorts"
 
 
-def time_form(model: type[Record], sort: KeyTemplate) -> TimeForm:
-    """Return the form of the time with which sort keys of a template begin.
+def time_format(model: type[Record], sort: KeyTemplate) -> TimeFormat:
+    """Return the format of the time with which sort keys of a template begin.
 
     Raises `WrongDeclarationError` with the reason if they begin with something else.
     """
@@ -31,7 +31,7 @@ def time_form(model: type[Record], sort: KeyTemplate) -> TimeForm:
         )
     field = model.model_fields[first.name]
     try:
-        found = _form_of(field, first.spec)
+        found = _format_of(field, first.spec)
     except ValueError as error:
         raise WrongDeclarationError(
             f"has epochs placement, and its sort key begins with {first.name} in the format {first.spec!r}: {error}"
@@ -45,14 +45,14 @@ def time_form(model: type[Record], sort: KeyTemplate) -> TimeForm:
     return found
 
 
-def _form_of(field: FieldInfo, spec: str) -> TimeForm | None:
+def _format_of(field: FieldInfo, spec: str) -> TimeFormat | None:
     kinds: frozenset[type[Any]] = plain_types(field.annotation)
     if kinds == {datetime}:
-        return moment_form(spec)
+        return moment_format(spec)
     if kinds == {UUID} and not spec:
         return UUID7
     if kinds != {str}:
         return None
     if field.default_factory is fresh_id:
         return KSUID
-    return next((each for each in field.metadata if isinstance(each, TimeForm)), None)
+    return next((each for each in field.metadata if isinstance(each, TimeFormat)), None)

@@ -18,7 +18,12 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, VERSION, index_
 from dynashard.transport.interface import Call, Reader, Wire
 
 ALWAYS_READ: Final = (PK, SK, TYPE, VERSION, EXPIRES_AT, MOVED_TO)
-"""Attributes that a listing needs of each item, whatever fields the caller asked for."""
+"""Attributes that a listing needs of each item, whatever fields the caller asked for.
+
+The last three are needed of every entity, although most items lack them, which costs nothing in the answer. A later
+release may have declared versions, so this one must refuse its items; or an expiry, after which no release shows the
+item. And a marker is the whole item that has moved, so without `MovedTo` it would be listed a second time.
+"""
 
 
 class Position(NamedTuple):

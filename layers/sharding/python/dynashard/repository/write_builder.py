@@ -36,7 +36,7 @@ class WriteBuilder(Generic[E]):
         counts = IndexCounts(Router(DeclaredTopology()), self._entity)
         key = self._entity.key_of(item)
         clock = self._store.router.key_clock
-        (clock.require_timely if timely else clock.require_form)(self._entity, key)
+        (clock.require_timely if timely else clock.require_format)(self._entity, key)
         self.wire_of(item, key, created=None, counts=counts)
 
     def wire_of(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dynashard.errors import ConfigurationError, ReshardRefusedError
 from dynashard.key_clock import clock_off
-from dynashard.key_time import TimeForm
+from dynashard.key_time import TimeFormat
 from dynashard.resharding.context import Context
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
@@ -36,7 +36,7 @@ def publication(context: Context, scope: Scope, record: Record, family: Record, 
         ClockOffError: this process's clock is off.
     """
     _require_right_clock(context, record)
-    form = form_of(scope, record)
+    time_format = format_of(scope, record)
     if len(record.epochs) >= MOST_EPOCHS:
         raise ReshardRefusedError(
             f"{record.key} has {MOST_EPOCHS} epochs, and none can ever be taken out: its items keep their places",
@@ -45,11 +45,11 @@ def publication(context: Context, scope: Scope, record: Record, family: Record, 
     now, timing = context.runtime.clock(), context.timing
     # Each time that it came too late it gets more time.
     begins = now + timing.ahead(timing.longest(family, now)) + timing.margin * (2 ** _void_at_the_end(record) - 1)
-    first = form.first(begins)
+    first = time_format.first(begins)
     last = record.epochs[-1].first if record.epochs else ""
     if first <= last:
         # The clock that published the last one was ahead.
-        first = form.first(form.moment_of(last) + form.unit / 1_000_000)
+        first = time_format.first(time_format.moment_of(last) + time_format.unit / 1_000_000)
     return record.publishing(now, first, count, **fields)
 
 
@@ -60,8 +60,8 @@ def _require_right_clock(context: Context, record: Record) -> None:
         raise clock_off(offset, bounds, f"it would decide when an epoch of {record.key} begins, and when views have it")
 
 
-def form_of(scope: Scope, record: Record) -> TimeForm:
-    """Return the form of the time that places items; raises `ConfigurationError` if that is no longer declared."""
+def format_of(scope: Scope, record: Record) -> TimeFormat:
+    """Return the format of the time that places items; raises `ConfigurationError` if that is no longer declared."""
     if scope.time is None:
         raise ConfigurationError(
             f"{record.key} has epochs, and {scope.entity.name} is declared with {scope.entity.rule.name} placement: "
@@ -117,20 +117,20 @@ class _Controller:
         self._now = context.runtime.clock()
 
     def step(self) -> Step:
-        record, resize, form = self._record, Resize.of(self._record), form_of(self._scope, self._record)
+        record, resize, time_format = self._record, Resize.of(self._record), format_of(self._scope, self._record)
         if resize is None or resize.paused or (record.target is None and self._scope.key not in self._family.active):
             return Step("done")
         if record.target is None:
             return self._finish()
         entry = record.epochs[-1]
         if entry.state is EpochState.PENDING:
-            return self._settle(resize, entry, form)
+            return self._settle(resize, entry, time_format)
         if entry.state is EpochState.VOID:
             return self._publish_again(resize)
-        left = form.moment_of(entry.first) - self._now
+        left = time_format.moment_of(entry.first) - self._now
         return Step("wait", left, steady=True) if left > 0 else self._finish()
 
-    def _settle(self, resize: Resize, entry: Epoch, form: TimeForm) -> Step:
+    def _settle(self, resize: Resize, entry: Epoch, time_format: TimeFormat) -> Step:
         """Confirm a pending epoch once every view has it, if no key in it can have been placed by then; or void it."""
         _require_right_clock(self._context, self._record)
         now, clocks = self._now, self._context.timing.clocks
@@ -142,7 +142,7 @@ class _Controller:
         left = self._context.known_in(self._family, seen, now)
         if left > 0:
             return Step("wait", left, steady=True)
-        in_time = now + clocks.placed < form.moment_of(entry.first)
+        in_time = now + clocks.placed < time_format.moment_of(entry.first)
         state = EpochState.CONFIRMED if in_time else EpochState.VOID
         self._context.topology.settle(self._record.key, entry.first, state, now=now)
         return Step("wait", 0.0)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.errors import ConfigurationError
-from dynashard.key_time import TimeForm
+from dynashard.key_time import TimeFormat
 from dynashard.keys import KeyTemplate
 from dynashard.routing import logical_partition_of, shard_keys
 from dynashard.schema import PK, SK, TYPE
@@ -66,8 +66,8 @@ class Scope:
         return self.moves and (self.index is None or rewrites)
 
     @property
-    def time(self) -> TimeForm | None:
-        """The form of the time that places its items, so that a new count holds for keys from some time on.
+    def time(self) -> TimeFormat | None:
+        """The format of the time that places its items, so that a new count holds for keys from some time on.
 
         Nothing moves then. None if one count holds for all keys.
         """

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.key_clock import KeyClock
-from dynashard.key_time import TimeForm
+from dynashard.key_time import TimeFormat
 from dynashard.resharding import epochs as controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Router
@@ -35,8 +35,8 @@ def _not_early(stack: ExitStack) -> None:
     """Confirm an epoch although keys in it may have been placed."""
     settle = controller._Controller._settle
 
-    def late(self: Any, resize: Any, entry: Epoch, form: TimeForm) -> Any:
-        return settle(self, resize, entry, structs.replace(form, _units_of=lambda _first: _ALWAYS_IN_TIME))
+    def late(self: Any, resize: Any, entry: Epoch, time_format: TimeFormat) -> Any:
+        return settle(self, resize, entry, structs.replace(time_format, _units_of=lambda _first: _ALWAYS_IN_TIME))
 
     stack.enter_context(patch.object(controller._Controller, "_settle", late))
 

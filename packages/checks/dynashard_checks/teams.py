@@ -1,6 +1,6 @@
 """List the closed incidents of some teams, newest first, while incidents change state.
 
-    python -m dynashard_lab.bench.teams --help
+    python -m dynashard_checks.teams --help
 
 Every incident has a copy for each team that takes part. Between pages some incidents close or open again, and their
 copies are updated one by one, some of them after the next page. The run checks the order, that no incident is listed
@@ -26,7 +26,7 @@ from dynashard_lab.bench.world import World, create_tables
 from dynashard_local.engine.process import running_engine
 from dynashard_local.settings import Settings
 
-TENANT: Final = "bench"
+TENANT: Final = "check"
 TEAMS: Final = tuple(f"team_{n:02d}" for n in range(8))
 _YEAR: Final = timedelta(days=365)
 _CLOSED: Final = 0.8
@@ -146,7 +146,7 @@ def main() -> int:
     Returns:
         The exit status: 0 if the listing was complete, in order, without repetitions, and took two rounds a page.
     """
-    parser = argparse.ArgumentParser(prog="python -m dynashard_lab.bench.teams", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m dynashard_checks.teams", description=__doc__)
     parser.add_argument("--incidents", type=int, default=10_000, help="default 10000")
     parser.add_argument("--teams", type=int, default=5, choices=range(1, len(TEAMS) + 1), help="my teams (default 5)")
     parser.add_argument("--limit", type=int, default=50, help="items a page (default 50)")
@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with (
-        tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
+        tempfile.TemporaryDirectory(prefix="dynashard-teams-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
     ):
         world = World(engine.endpoint)
