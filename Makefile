@@ -275,6 +275,10 @@ soak-index: setup ## Build an index over 100,000 items while clients work over H
 soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
 	PYTHONPATH=packages/checks/dynashard_checks/soak/unsharded $(BIN)/python -m dynashard_checks.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
 
+.PHONY: soak-epochs
+soak-epochs: setup ## Let the count of 100,000 items grow by epochs while clients work over HTTP (some minutes)
+	PYTHONPATH=packages/checks/dynashard_checks/soak/by_time $(BIN)/python -m dynashard_checks.soak --items 100000 --counts 4,16,64 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-epochs.json
+
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -78,6 +79,26 @@ def test_put_patch_and_delete_follow_each_other(world: QueueWorld) -> None:
     gone = world.caller.delete("/v1/users/1", headers=LATER)
     world.drain(OPERATIONS)
     assert (ended(world, gone), user(world)) == (("done", 204, None), None)
+
+
+def test_a_write_that_was_accepted_by_a_clock_ahead_of_the_writers_waits_for_its_time(world: QueueWorld) -> None:
+    at = datetime.fromtimestamp(world.clock() + 4.9, UTC).isoformat()
+    access = {"path": "/a.txt", "accessed_at": at, "action": "read", "user_id": "ada"}
+    accepted = world.caller.post("/v1/ordered-accesses", access, headers=LATER)
+    assert accepted.status == 202
+
+    world.writer_off = -4.5
+    world.drain(OPERATIONS)
+    assert ended(world, accepted) == ("pending", None, None)
+    # It is not one that the table does not keep up with.
+    assert world.tallies[-1].left == 0
+    world.later(4.0)
+    assert world.poll(OPERATIONS) == 0
+    world.later(1.5)
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("done", 201, None)
+    assert world.caller.get(record_of(world, accepted)["target"]).status == 200
 
 
 @pytest.mark.parametrize(

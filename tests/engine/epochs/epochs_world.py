@@ -90,13 +90,13 @@ class DatedTransport(FaultyTransport):
     def __init__(self, inner: Transport, clock: Callable[[], float], off: float) -> None:
         super().__init__(inner)
         self.clock_offset = ClockOffset()
-        self._clock, self._off = clock, off
+        self._clock, self.off = clock, off
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         answer = super().call(operation, request, resend=resend)
         now = self._clock()
         date = format_datetime(datetime.fromtimestamp(now, UTC), usegmt=True)
-        self.clock_offset.observe(date, now + self._off, now + self._off)
+        self.clock_offset.observe(date, now + self.off, now + self.off)
         return answer
 
 
@@ -121,7 +121,9 @@ class Epochs:
     def sleep(self, seconds: float) -> None:
         self.clock.now += seconds
 
-    def process(self, off: float = 0.0, transport: Transport | None = None) -> Dynashard:
+    def process(
+        self, off: float = 0.0, transport: Transport | None = None, *, runtime: Runtime | None = None
+    ) -> Dynashard:
         """Return a new process without a view."""
         return Dynashard(
             transport or self.inner,
@@ -129,7 +131,7 @@ class Epochs:
             topology_table=self.topology,
             cursor_keys=KEYS,
             lease=LEASE,
-            runtime=self.runtime(off),
+            runtime=runtime or self.runtime(off),
             clocks=CLOCKS,
             growth="off",
         )

@@ -30,16 +30,32 @@ LOG = "dynashard.clock"
 
 
 class Dated(FaultyTransport):
-    """Answers have the true date, as DynamoDB's do, so that a process learns how far its clock is off."""
+    """Answers have the true date, as DynamoDB's do, so that a process learns how far its clock is off.
 
-    def __init__(self, world: Epochs, off: float) -> None:
+    `off` may be set, as the clock may while the process runs. Each answer takes so many `seconds`, and the monotonic
+    clock has stood still for the seconds of `frozen`. What others do `meanwhile` happens before the next requests.
+    """
+
+    def __init__(self, world: Epochs, off: float = 0.0) -> None:
         super().__init__(world.inner, [])
-        self.clock_offset, self.off, self._world = ClockOffset(), off, world
+        self.off, self.seconds, self.frozen, self._world = off, 0.0, 0.0, world
+        self.meanwhile: list[Callable[[], object]] = []
+        self.runtime = Runtime(
+            lambda: world.clock() + self.off, world.sleep, lambda: 0.5, lambda: world.clock() - self.frozen
+        )
+        self.clock_offset = ClockOffset(self.runtime)
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        sent, half = self.runtime.clock(), self.seconds / 2
+        self._world.clock.now += half
+        if self.meanwhile:
+            self.meanwhile.pop()()
         now = self._world.clock()
-        self.clock_offset.observe(format_datetime(datetime.fromtimestamp(now, UTC), usegmt=True), *[now + self.off] * 2)
-        return super().call(operation, request, resend=resend)
+        answer = super().call(operation, request, resend=resend)
+        self._world.clock.now += half
+        dated = format_datetime(datetime.fromtimestamp(now, UTC), usegmt=True)
+        self.clock_offset.observe(dated, sent, self.runtime.clock())
+        return answer
 
 
 def companion(_item: Any, _shards: int) -> Wire:
@@ -181,6 +197,116 @@ def test_a_process_that_only_writes_learns_that_its_clock_is_right_again(world: 
     assert set(world.raw()) == {created.id}
 
 
+@pytest.mark.parametrize("seconds", [-20.0, 4.0, 600.0])
+def test_a_clock_that_is_set_while_the_process_runs_writes_nothing(world: Epochs, seconds: float) -> None:
+    wire = Dated(world)
+    db = world.process(transport=wire, runtime=wire.runtime)
+    world.write(db)
+    world.clock.now += 25.0
+
+    wire.off = seconds
+    with pytest.raises(ClockOffError):
+        world.write(db, at=wire.runtime.clock() + CLOCKS.ahead - 1)
+
+    assert set(world.raw()) == set(world.written)
+
+
+def test_a_clock_that_is_set_back_denies_no_recent_item(world: Epochs) -> None:
+    world.grow(4)
+    world.clock.now += 1.0
+    wire = Dated(world)
+    events = world.process(transport=wire, runtime=wire.runtime).collection(Event)
+    events.find(tenant="abc", id=world.id())
+    world.clock.now += 25.0
+    [written] = world.write(world.process())
+
+    wire.off = -20.0
+
+    with pytest.raises(ClockOffError):
+        events.find(tenant="abc", id=written)
+    wire.off = 0.0
+    assert events.get(tenant="abc", id=written)
+
+
+def test_a_key_is_judged_after_the_answer_with_the_view_that_places_it(world: Epochs) -> None:
+    wire = world.dated(0.0)
+    clock = Dated(world)
+    events = world.process(transport=wire, runtime=clock.runtime).collection(Event)
+    events.create(tenant="abc", id=world.id())
+
+    # This transport does not notice that the clock is set, but the view ends by it.
+    wire.off = clock.off = 600.0
+
+    with pytest.raises(ClockOffError):
+        events.create(tenant="abc", id=world.id(world.clock() + 602))
+    assert len(world.raw()) == 1
+
+
+def test_a_process_that_was_frozen_asks_once_how_late_it_is(world: Epochs) -> None:
+    wire = Dated(world)
+    db = world.process(transport=wire, runtime=wire.runtime)
+    world.write(db)
+    world.clock.now += 20.0
+    wire.frozen = 19.0
+    before = len(wire.calls)
+
+    world.write(db, 3)
+
+    assert len(wire.calls) == before + 4
+
+
+def test_a_key_is_placed_by_the_view_that_was_read_while_its_process_asked(world: Epochs) -> None:
+    wire = Dated(world)
+    db = world.process(transport=wire, runtime=wire.runtime)
+    world.write(db)
+    world.resharder().start(partition(), 64)
+    wire.frozen = 2.0
+    wire.meanwhile.append(world.finish)
+    before = len(wire.calls)
+
+    # So late will it be, nearly, when the process has asked.
+    [written] = world.write(db, at=world.clock() + 51)
+
+    assert [each.operation for each in wire.calls[before:]].count("PutItem") == 1
+    assert "TransactWriteItems" not in [each.operation for each in wire.calls[before:]]
+    assert world.process().collection(Event).get(tenant="abc", id=written)
+
+
+@pytest.mark.parametrize("off", [-2.9, 2.9])
+def test_slow_answers_do_not_hide_a_clock_that_is_off(world: Epochs, off: float) -> None:
+    wire = Dated(world, off)
+    wire.seconds = 1.4
+    db = world.process(transport=wire, runtime=wire.runtime)
+
+    with pytest.raises(ClockOffError):
+        world.write(db, at=wire.runtime.clock())
+
+    assert world.raw() == {}
+    assert len(wire.calls) <= 2 + 2 * 2
+
+
+def test_after_a_slow_answer_a_process_asks_again(world: Epochs) -> None:
+    wire = Dated(world)
+    wire.seconds = 5.0
+    db = world.process(transport=wire, runtime=wire.runtime)
+    db.collection(Event).find(tenant="abc", id=world.id())
+    assert wire.clock_offset.exceeds(CLOCKS.off)
+    wire.seconds = 0.0
+
+    world.write(db)
+
+    assert set(world.raw()) == set(world.written)
+
+
+def test_a_process_whose_answers_stay_slow_says_by_how_much_its_clock_may_be_off(world: Epochs) -> None:
+    wire = Dated(world)
+    wire.seconds = 8.0
+    db = world.process(transport=wire, runtime=wire.runtime)
+
+    with pytest.raises(ClockOffError, match=r"this process's clock may be \d.\d s (ahead|behind), and at most 2 s"):
+        world.write(db)
+
+
 @pytest.mark.parametrize("transport", ["direct", "botocore"])
 def test_an_answer_late_in_a_second_is_taken_too(world: Epochs, engine_url: str, transport: str) -> None:
     settings, waited = Settings(engine_url, "us-east-1", "local", "local"), [0.0]
@@ -195,4 +321,21 @@ def test_an_answer_late_in_a_second_is_taken_too(world: Epochs, engine_url: str,
     wire.call("GetItem", request)
 
     assert clock_offset_of(wire).again >= first + 0.9
+    wire.close()
+
+
+@pytest.mark.parametrize("transport", ["direct", "botocore"])
+def test_the_next_answer_says_how_far_a_clock_was_set(world: Epochs, engine_url: str, transport: str) -> None:
+    settings, off = Settings(engine_url, "us-east-1", "local", "local"), [0.0]
+    attempts = Attempts(runtime=Runtime(lambda: Runtime().clock() + off[0]))
+    wire = SdkTransport(settings, attempts) if transport == "botocore" else transport_for(settings, {}, attempts)
+    request = {"TableName": world.table, "Key": {"PK": {"S": "a"}, "SK": {"S": "b"}}}
+    wire.call("GetItem", request)
+
+    off[0] = -60.0
+
+    assert clock_offset_of(wire).outdated
+    # Mostly the date is the same, because no time has passed.
+    wire.call("GetItem", request)
+    assert clock_offset_of(wire).seconds == pytest.approx(-60.0, abs=2)
     wire.close()

@@ -1,5 +1,6 @@
 """A count grows by epochs while items are written: nothing moves, and every item is found."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -8,7 +9,9 @@ import pytest
 
 from dynashard import Budget, Create, Dynashard, Entity, Put, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError, NotFoundError, ReshardRefusedError
+from dynashard.key_time import KSUID
 from dynashard.keys import key_text
+from dynashard.resharding import Scope
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import metered
 from tests.engine.epochs.epochs_world import (
@@ -40,9 +43,9 @@ def grown(world: Epochs, *counts: int, each: int = 25) -> Dynashard:
     return db
 
 
-def moved_by(world: Epochs, calculated: type[Entity], to: int) -> None:
-    """Resize a partition with calculated placement, which moves its items."""
-    scope, resharder = partition(model=calculated), world.resharder(entities=[calculated])
+def moved_by(world: Epochs, calculated: type[Entity], to: int, scope_of: Callable[..., Scope] = partition) -> None:
+    """Resize a partition, or all of them, with calculated placement, which moves items."""
+    scope, resharder = scope_of(model=calculated), world.resharder(entities=[calculated])
     resharder.start(scope, to)
     while (step := resharder.advance(scope.key)).kind != "done":
         for task in step.tasks:
@@ -372,6 +375,49 @@ def test_a_partition_with_epochs_is_not_resharded_by_moving(world: Epochs) -> No
         world.resharder(entities=[declared("calculated")]).start(partition(model=declared("calculated")), 8)
 
     assert refused.value.reason == "epochs"
+
+
+@pytest.mark.parametrize("scope_of", [partition, whole])
+def test_a_count_that_never_grew_by_an_epoch_grows_by_moving_again(
+    world: Epochs, scope_of: Callable[..., Scope]
+) -> None:
+    events = world.process().collection(Event)
+    made = world.write(world.process(), 30)
+    resharder = world.resharder()
+    resharder.start(scope_of(), 16)
+    resharder.abort(scope_of())
+    calculated = declared("calculated")
+    assert world.resharder(entities=[calculated]).advance(scope_of().key).kind == "done"
+
+    moved_by(world, calculated, 4, scope_of)
+
+    moved = world.raw()
+    assert world.shards() == {"0", "1", "2", "3"}
+    assert all(world.process().collection(calculated).get(tenant="abc", id=each) for each in made)
+    world.grow(16)
+    world.clock.now += 1
+    later = world.write(world.process(), 30)
+    assert world.counts() == [(4, "confirmed"), (16, "confirmed")]
+    assert moved.items() <= world.raw().items()
+    assert all(events.get(tenant="abc", id=each) for each in [*made, *later])
+
+
+def test_a_key_of_an_epoch_that_never_held_is_placed_under_the_count_that_followed(world: Epochs) -> None:
+    world.write(world.process())
+    world.resharder().start(partition(), 16)
+    begins = KSUID.moment_of(world.record().epochs[-1].first)
+    db, calculated = world.process(), declared("calculated")
+    world.clock.now = begins - LEASE + 5
+    # Its view has the epoch as pending.
+    world.write(db)
+    world.clock.now = begins - 1
+    world.resharder().abort(partition())
+    world.resharder(entities=[calculated]).start(partition(model=calculated), 4)
+
+    [latest] = world.write(db, at=begins + 1)
+
+    assert world.shards() == {"0"}
+    assert world.process().collection(Event).get(tenant="abc", id=latest)
 
 
 def test_nothing_is_found_under_a_key_of_the_far_future(world: Epochs) -> None:

@@ -82,9 +82,29 @@ def test_the_items_of_each_epoch_are_shown_with_its_count_and_since_when(world: 
         f"epoch: 1 shard from the beginning: 1 item\nepoch: 4 shards for keys since {at:%F %T}Z: 5 items\n" in shown.out
     )
     assert f"{at:%F %T}Z" in counts.out
-    assert state.out.startswith(
-        f"audit.v1.OrderedAccess abc:{FILE}: 4 shards; stable; 2 epochs, the newest for keys since {at:%F %T}Z"
-    )
+    assert state.out.splitlines() == [
+        f"audit.v1.OrderedAccess abc:{FILE}: 4 shards; stable; 2 epochs, the newest for keys since {at:%F %T}Z",
+        "epoch: 1 shard from the beginning",
+        f"epoch: 4 shards for keys since {at:%F %T}Z",
+    ]
+
+
+def test_the_status_shows_an_epoch_that_was_taken_back_as_such(world: ReshardWorld) -> None:
+    log(world, 1)
+    resharder = world.resharder()
+    resharder.start(PARTITION, 4)
+    resharder.abort(PARTITION)
+
+    shown = world.run("reshard", "status", *NAMED).out.splitlines()
+    [found] = json.loads(world.run("reshard", "status", *NAMED, "--json").out)
+
+    assert shown[1] == "epoch: 1 shard from the beginning"
+    assert shown[2].startswith("epoch: 4 shards for keys since 20")
+    assert shown[2].endswith("Z, void")
+    assert [(each["count"], each["state"], each["since"] is None) for each in found["epochs"]] == [
+        (1, "confirmed", True),
+        (4, "void", False),
+    ]
 
 
 def test_the_epochs_of_a_whole_entity_are_shown_by_its_name(world: ReshardWorld) -> None:

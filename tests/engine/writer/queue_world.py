@@ -1,6 +1,6 @@
 """The API, the queues and the writer on the engine, with time and faults that the test controls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +81,8 @@ class QueueWorld:
         specs = [QueueSpec(name, HIDDEN_SECONDS, MOST_RECEIVES, dead) for name, dead in DEAD.items()]
         self.store = QueueStore(folder / "queues", [*specs, *map(QueueSpec, DEAD.values())], self.clock)
         self.sqs = Sqs(self.store)
+        self.writer_off = 0.0
+        """By how many seconds the writer's clock is ahead; below 0 it is behind."""
         self.tallies: list[Tally] = []
         self.logged: list[tuple[str, Mapping[str, Any]]] = []
 
@@ -94,21 +96,25 @@ class QueueWorld:
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
         return self._database_on(FaultyTransport(self.transport.inner, faults))
 
-    def _database_on(self, transport: Transport) -> Dynashard:
+    def _database_on(self, transport: Transport, clock: Callable[[], float] | None = None) -> Dynashard:
         settings = TableSettings(table=self.table, topology_table=TOPOLOGY, environment="local", growth_mode="off")
         entities = [each.entity for each in ENTITIES]
-        return open_entities(settings, transport, entities, _Nobody(), runtime=Runtime(self.clock))
+        return open_entities(settings, transport, entities, _Nobody(), runtime=Runtime(clock or self.clock))
 
     def writer(self, faults: Sequence[Fault] = ()) -> Writer:
         """Return the writer of a new process whose requests meet these faults, with the rights of its role."""
         faulty = FaultyTransport(self.transport.inner, faults)
-        database = self._database_on(as_function("writer", faulty, self.table, TOPOLOGY))
+
+        def clock() -> float:
+            return self.clock() + self.writer_off
+
+        database = self._database_on(as_function("writer", faulty, self.table, TOPOLOGY), clock)
         return Writer(
             collection_of=database.collection,
-            operate=Operations(database, self.clock).operate,
+            operate=Operations(database, clock).operate,
             queues=Queues(lambda: self.sqs, {name: name for name in DEAD}, DEAD),
             log=lambda event, fields: self.logged.append((event, fields)),
-            clock=self.clock,
+            clock=clock,
             workers=1,
             random=lambda: 0.5,
         )

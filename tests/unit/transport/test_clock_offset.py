@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynashard.runtime import Runtime
 from dynashard.transport.clock_offset import ClockOffset, clock_offset_of
 
 pytestmark = pytest.mark.unit
@@ -67,9 +68,82 @@ def test_a_clock_that_was_set_is_measured_anew() -> None:
     assert offset.seconds == pytest.approx(29.5, abs=0.6)
 
 
-def test_slow_answers_alone_do_not_make_a_clock_suspect() -> None:
-    assert not after(0.0, (START, 12.0)).exceeds(5.0)
-    assert after(30.0, (START, 12.0)).exceeds(5.0)
+def test_a_slow_answer_leaves_a_clock_in_doubt_until_the_next_fast_one() -> None:
+    assert after(0.0, (START, 12.0)).exceeds(5.0)
+    assert not after(0.0, (START, 12.0), (START + 20, 0.01)).exceeds(5.0)
+    assert after(30.0, (START, 12.0), (START + 20, 0.01)).exceeds(5.0)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_slow_answers_do_not_exclude_may_be(sign: int) -> None:
+    offset = after(sign * 5.9, (START + 0.5, 1.4))
+
+    assert offset.exceeds(5.0)
+    assert abs(offset.furthest) >= 5.9
+    assert offset.furthest * sign > 0
+
+
+class Clocks:
+    """A wall clock that may be set, a monotonic one that may stand still, and what answers say about the first."""
+
+    def __init__(self) -> None:
+        self.true, self.off, self.frozen = START + 0.5, 0.0, 0.0
+        self.offset = ClockOffset(
+            Runtime(clock=lambda: self.true + self.off, monotonic=lambda: self.true - START - self.frozen)
+        )
+        self.answer()
+
+    def answer(self) -> None:
+        self.offset.observe(date(self.true), *[self.true + self.off] * 2)
+
+
+@pytest.mark.parametrize("seconds", [-600.0, -1.1, 1.1, 600.0])
+def test_nothing_is_known_of_a_clock_that_was_set_until_the_next_answer(seconds: float) -> None:
+    clocks = Clocks()
+    assert not clocks.offset.outdated
+
+    clocks.off = seconds
+
+    assert clocks.offset.outdated
+    assert clocks.offset.seconds is None
+    # Of the same second.
+    clocks.answer()
+    assert not clocks.offset.outdated
+    assert clocks.offset.exceeds(1.0 + abs(seconds) / 2)
+    assert clocks.offset.seconds == pytest.approx(seconds, abs=0.6)
+
+
+@pytest.mark.parametrize("seconds", [-0.9, 0.9])
+def test_what_is_known_of_a_clock_includes_by_how_much_it_may_have_been_set(seconds: float) -> None:
+    clocks = Clocks()
+    assert not clocks.offset.exceeds(1.0)
+
+    clocks.off = seconds
+
+    assert not clocks.offset.outdated
+    assert clocks.offset.exceeds(1.0)
+    assert not clocks.offset.exceeds(1.5)
+
+
+def test_an_answer_after_a_clock_was_set_is_not_combined_with_what_was_known_before() -> None:
+    clocks = Clocks()
+    clocks.true += 2.0
+    clocks.off = 1.5
+
+    # It says 0.4 to 3.0, which the range before, -0.5 to 0.5, does not contradict.
+    clocks.offset.observe(date(START + 1.5), START + 2.4, START + 4.0)
+
+    assert clocks.offset.furthest >= 1.5
+
+
+def test_a_process_that_was_frozen_knows_nothing_any_more() -> None:
+    clocks = Clocks()
+    clocks.true += 60.0
+    assert not clocks.offset.outdated
+
+    clocks.frozen = 2.0
+
+    assert clocks.offset.outdated
 
 
 @pytest.mark.parametrize("text", ["", "today", "Tue, 24 Now 2026 13:45:47 GMT", "Tue, 24 Nov 2026"])

@@ -63,6 +63,10 @@ def _log_warning(message: str) -> None:
     logging.getLogger("dynashard.clock").warning("%s", message)
 
 
+_ASKED: Final = 2
+"""How many answers a key waits for at most if those before were so slow that the clock may be off."""
+
+
 Learn = Callable[[EntityDefinition[Any], ItemKey], None]
 """Sends a request whose answer says how far the clock is off, on behalf of a key that is to be written."""
 
@@ -100,11 +104,12 @@ class KeyClock:
         self._readable: dict[TimeFormat, _Bound] = {}
         self._learned = -inf
 
-    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn = _learn_nothing) -> None:
-        """Refuse a key that may not be written now; keys of other placements always may.
+    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn = _learn_nothing) -> bool:
+        """Refuse a key that may not be written now; keys of other placements always may. Return whether it has learned.
 
-        `learn` is called if nothing is known about the clock yet, and about once a second while it seems to be off: a
-        process that only writes learns nothing otherwise, because it refuses its writes.
+        `learn` is called if nothing is known about the clock, or nothing any more because it may have been set, and
+        about once a second while it may be off: a process that only writes learns nothing otherwise, because it refuses
+        its writes. A first answer that was slow says little, so there is another one or two.
 
         Raises:
             InvalidKeyError: it does not begin with a time in the format that the entity declares.
@@ -112,22 +117,34 @@ class KeyClock:
             KeyTooFarAheadError: its time is further ahead than a key may be.
         """
         self.require_format(entity, key)
-        if entity.time is not None:
-            # First, because a clock that is behind finds keys of now too far ahead, which is not their callers' fault.
-            if not self.offset.date:
-                learn(entity, key)
-            if self.offset.exceeds(self.bounds.off):
-                self._learn_again(entity, key, learn)
-                if self.offset.exceeds(self.bounds.off):
-                    raise self._off(entity)
-            self._warned = False
-            self._require_not_ahead(entity, key, entity.time)
+        if entity.time is None:
+            return False
+        # First, because a clock that is behind finds keys of now too far ahead, which is not their callers' fault.
+        learned = self._require_right_clock(entity, key, learn)
+        self._warned = False
+        self._require_not_ahead(entity, key, entity.time)
+        return learned
 
-    def _learn_again(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn) -> None:
-        now = self._clock()
-        if not 0 <= now - self._learned < _LEARNING_PAUSE:
-            self._learned = now
+    def _require_right_clock(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn) -> bool:
+        offset, most, learned = self.offset, self.bounds.off, False
+        if not offset.date or offset.outdated:
             learn(entity, key)
+            learned = True
+        for _ in range(_ASKED):
+            if not offset.exceeds(most):
+                return learned
+            learned |= self._learn_again(entity, key, learn)
+        if offset.exceeds(most):
+            raise self._off(entity)
+        return learned
+
+    def _learn_again(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn) -> bool:
+        now = self._clock()
+        if 0 <= now - self._learned < _LEARNING_PAUSE:
+            return False
+        self._learned = now
+        learn(entity, key)
+        return True
 
     def require_timely(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         """Refuse a key that may not be written now by its own time; raises as `require_writable`, for the key alone."""
@@ -147,10 +164,10 @@ class KeyClock:
                 field=field,
             )
 
-    def readable(self, entity: EntityDefinition[Any], key: ItemKey) -> bool:
+    def readable(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn = _learn_nothing) -> bool:
         """Whether anybody can have written a key by now, by its time; keys of other placements always may exist.
 
-        Raises `ClockOffError` if it seems not, and this process's clock is off, or may be, by more than is assumed.
+        If it seems not, this process's clock is judged as for a write: raises `ClockOffError` as `require_writable`.
         """
         time_format = entity.time
         if time_format is None:
@@ -161,8 +178,7 @@ class KeyClock:
             return True
         if not self._ahead(self._readable, time_format, key, self.bounds.readable):
             return True
-        if self.offset.exceeds(self.bounds.off):
-            raise self._off(entity)
+        self._require_right_clock(entity, key, learn)
         return False
 
     def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, time_format: "TimeFormat") -> None:
@@ -199,9 +215,13 @@ class KeyClock:
 
 def clock_off(offset: ClockOffset, bounds: ClockBounds, why: str) -> ClockOffError:
     """Return the error of a process whose clock is off; `why` says what depends on it."""
-    off = offset.seconds or 0.0
+    off, verb = offset.seconds or 0.0, "is"
+    if abs(off) <= bounds.off:
+        # DynamoDB's answers were slow, or they came at the same time of a second.
+        off, verb = offset.furthest, "may be"
+    side = "ahead" if off > 0 else "behind"
     return ClockOffError(
-        f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most {bounds.off:g} s "
-        f"are allowed: {why}. Correct the clock; another process can do the same now",
+        f"this process's clock {verb} {abs(off):.1f} s {side}, and at most {bounds.off:g} s are allowed: {why}. "
+        "Correct the clock; another process can do the same now",
         off=round(off, 1),
     )

@@ -63,7 +63,12 @@ class Router:
 
     def places_to_write(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
         """Return the places of an item to write now; raises as `KeyClock.require_writable`. Cost: that of `places`."""
-        self.require_writable(entity, key)
+        if entity.time is not None:
+            # Before the key is judged, because the answer with a new view may show that the clock was set.
+            view = view or self.topology.view(entity, key.partition)
+            if self.require_writable(entity, key):
+                # Its requests may have lasted longer than the view may be used.
+                view = self.topology.view(entity, key.partition)
         return self.places(entity, key, view)
 
     def places_to_read(self, entity: EntityDefinition[Any], key: ItemKey) -> Places | None:
@@ -74,14 +79,13 @@ class Router:
             return None
         return self.places(entity, key, view)
 
-    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
-        """Refuse a key that may not be written now; raises as `KeyClock.require_writable`.
+    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> bool:
+        """Refuse a key that may not be written now; returns and raises as `KeyClock.require_writable`.
 
-        Cost: that of a view, whose answer has a date, if nothing is known about this process's clock, and about once a
-        second while it seems to be off.
+        Cost: that of a view, whose answer has a date, if nothing is known about this process's clock, if it may have
+        been set, and about once a second while it may be off.
         """
-        if entity.time is not None:
-            self.key_clock.require_writable(entity, key, self._learn_clock)
+        return entity.time is not None and self.key_clock.require_writable(entity, key, self._learn_clock)
 
     def _learn_clock(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         if self.key_clock.offset.date:
@@ -95,7 +99,7 @@ class Router:
         The place of such a key is not known yet. It matters, and is looked at, only where there are epochs. Raises as
         `KeyClock.readable`.
         """
-        return view.epochs is None or self.key_clock.readable(entity, key)
+        return view.epochs is None or self.key_clock.readable(entity, key, self._learn_clock)
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""

@@ -1,6 +1,7 @@
 """`make soak`: reshard a logical partition of 200,000 items up and down while clients work on it over HTTP.
 
-With a domain that adopts (`make soak-adoption`), the items are stored under the bare partition key first.
+With a domain that adopts (`make soak-adoption`), the items are stored under the bare partition key first. With one that
+places items by epochs (`make soak-epochs`), nothing moves.
 
 Clients must see no error. Every listing must return each item that existed throughout exactly once. Writes must be
 about as fast as without a resize. At the end the stored items are compared with the acknowledged writes.
@@ -51,7 +52,11 @@ def main() -> int:
     """Run, and return 0 if nothing was wrong and writes were fast enough."""
     parser = argparse.ArgumentParser(prog="python -m dynashard_checks.soak", description=__doc__)
     parser.add_argument("--items", type=int, default=200_000)
-    parser.add_argument("--counts", default="64,16", help="shard counts to change to, one after the other (from 16)")
+    parser.add_argument(
+        "--counts",
+        default="64,16",
+        help="shard counts to change to, one after the other, from that of the domain: 16, or 1 with epochs",
+    )
     parser.add_argument(
         "--before", type=float, default=45, help="seconds of work without a resize, before and after each"
     )

@@ -4,6 +4,7 @@ import json
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class Soak(ABC):
         variables = stack.variables
         self._plan, self._stack, self._console = plan, stack, console
         self._ledger, self._findings = Ledger(), Findings()
+        self._stored = Counter[int]()
         self._transport: Transport = connect(
             endpoint_url=variables["DYNAMODB_ENDPOINT"],
             region=variables["AWS_REGION"],
@@ -177,6 +179,7 @@ class Soak(ABC):
             elif pk != home(entity, entity.key_of({"tenant_id": TENANT, "id": name}), count):
                 self._findings.anomaly(f"not at home: {name} in {pk}")
             stored[name] = pk
+            self._stored[count] += 1
         alive = self._ledger.alive()
         self._findings.anomaly(*(f"lost: {name}" for name in alive - stored.keys()))
         self._findings.anomaly(*(f"came back: {name}" for name in stored.keys() - alive))
@@ -202,6 +205,7 @@ class Soak(ABC):
             "listings": found.listings,
             "client_errors": len(found.errors),
             "anomalies": len(found.anomalies),
+            "stored_by_count": dict(sorted(self._stored.items())),
             "first_problems": (found.errors + found.anomalies)[:10],
             "writes": {window: len(times) for window, times in found.seconds.items()},
             "write_p50_ms": {window: round(ms, 2) for window, ms in p50.items()},

@@ -290,7 +290,7 @@ class VirtualTransport:
         self._operation_seconds = operation_seconds
         self._executed = executed
         self.runtime = world.runtime_ahead(ahead)
-        self.clock_offset = ClockOffset()
+        self.clock_offset = ClockOffset(self.runtime)
         self._dated = 0
         """The second that the last answer had as its date."""
         self._attempts = Attempts(runtime=self.runtime)

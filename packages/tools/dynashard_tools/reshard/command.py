@@ -15,7 +15,7 @@ from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, EntityName, Environment
 from dynashard_tools.reshard.consent import require_consent
-from dynashard_tools.reshard.description import arguments, line, overdue, reached, shards
+from dynashard_tools.reshard.description import arguments, line, lines, overdue, reached, shards
 from dynashard_tools.reshard.driving import driven
 from dynashard_tools.reshard.halting import halt
 from dynashard_tools.reshard.scopes import all_scopes, busy_of, named_scope, own_scopes, require_items
@@ -122,6 +122,9 @@ def status(
 ) -> None:
     """Show the progress of all resizes; or the count of an entity, a partition or an index, and its resize if any.
 
+    Counts that depend on the time of keys are shown epoch by epoch. `dynashard topology ENTITY PARTITION` counts the
+    items of each.
+
     Exit status: 0, whether or not anything is changing.
     """
     if entity is None and index is not None:
@@ -141,7 +144,7 @@ def status(
         _watch(backend, poll, as_json=as_json)
         return
     seen = poll()
-    _print(seen, as_json=as_json, many=True)
+    _print(seen, as_json=as_json, many=True, describe=lines)
     if not as_json and not seen:
         typer.echo("nothing is changing")
     if any(overdue(each, time.time()) for each in seen):

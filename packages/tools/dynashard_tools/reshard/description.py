@@ -82,6 +82,18 @@ def epochs(status: Status) -> str:
     return f"{len(held)} epochs, the newest for keys since {utc_text(held[-1].since)}"
 
 
+def epoch(count: int, since: float | None, state: str, items: int | None = None) -> str:
+    """Describe an epoch, with the number of its items if they were counted."""
+    begin = "from the beginning" if since is None else f"for keys since {utc_text(since)}"
+    counted = "" if items is None else ": 1 item" if items == 1 else f": {items:,} items"
+    return f"epoch: {shards(count)} {begin}{counted}" + ("" if state == EpochState.CONFIRMED else f", {state}")
+
+
+def lines(status: Status) -> str:
+    """Describe all of it: in one line, and one for each epoch."""
+    return "\n".join([line(status), *(epoch(each.count, each.since, each.state) for each in status.epochs)])
+
+
 def older(status: Status) -> str:
     """Describe by which counts older entries of an index stand; empty if all stand by the present one."""
     if not status.former:

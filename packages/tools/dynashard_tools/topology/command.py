@@ -19,6 +19,7 @@ from dynashard_tools.options import AnyEntity, AsJson, Environment
 from dynashard_tools.plot.figure import picture_format
 from dynashard_tools.plot.shards import draw, total
 from dynashard_tools.printing import print_table, utc_text
+from dynashard_tools.reshard.description import epoch
 from dynashard_tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
 
 _BAR: Final = 30
@@ -129,13 +130,8 @@ def _with_items(items: Collection[Any], values: Mapping[str, Any], count: Count)
     ]
 
 
-def _epoch(epoch: Mapping[str, Any]) -> str:
-    since = "from the beginning" if epoch["since"] is None else f"for keys since {utc_text(epoch['since'])}"
-    state = "" if epoch["state"] == EpochState.CONFIRMED else f", {epoch['state']}"
-    shards = "1 shard" if epoch["count"] == 1 else f"{shown(epoch['count'])} shards" if epoch["count"] else "unsharded"
-    number = epoch.get("items")
-    items = "" if number is None else ": 1 item" if number == 1 else f": {number:,} items"
-    return f"epoch: {shards} {since}{items}{state}"
+def _epoch(found: Mapping[str, Any]) -> str:
+    return epoch(found["count"], found["since"], found["state"], found.get("items"))
 
 
 def _show_history(count: Count) -> None:

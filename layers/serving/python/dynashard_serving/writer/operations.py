@@ -14,6 +14,7 @@ from dynashard import Dynashard, Entity
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
+    KeyTooFarAheadError,
     NotFoundError,
     NotUniqueError,
     OutcomeUnknownError,
@@ -63,7 +64,9 @@ class Operations:
             return self._done(message, record)
         except DynashardError as error:
             if error.transient and receives < MOST_RECEIVES:
-                return Outcome(End.LEFT, error.code, str(error))
+                # The clock that accepted a key may be ahead of this one.
+                wait = error.wait if isinstance(error, KeyTooFarAheadError) else 0.0
+                return Outcome(End.LEFT, error.code, str(error), wait=wait)
             return self._failed(record, error)
 
     def _done(self, message: Message, record: Operation) -> Outcome:

@@ -96,8 +96,8 @@ class HomeWriter:
         view_of = cache(partial(self._store.router.topology.view, self._entity))
         for write in writes:
             view = view_of(write.key.partition)
-            if view.stable:
-                places = self._store.router.places_to_write(self._entity, write.key, view)
+            places = self._store.router.places_to_write(self._entity, write.key, view) if view.stable else None
+            if places is not None and places.view.stable:
                 batch[places.old, write.key.sort] = write, places
             else:
                 single.append(write)

@@ -6,6 +6,7 @@ from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope, fits
 from dynashard.schema import MAX_SHARDS
 from dynashard.topology import Record
+from dynashard.topology.epochs import epochs_of
 
 
 def check_possible(scope: Scope, to: int, budget: float | None, share: float | None = None) -> None:
@@ -76,7 +77,7 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record, *, r
         )
     if here.count == to and not (rewrite and here.former):
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
-    if here.epochs and scope.index is None and scope.time is None:
+    if scope.index is None and scope.time is None and epochs_of(here.key, here.epochs) is not None:
         raise ReshardRefusedError(
             f"{here.key} has epochs, by which its items keep their places: declare {scope.entity.name} with "
             'placement="epochs" again, and the count grows without moving them',

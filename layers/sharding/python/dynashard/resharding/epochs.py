@@ -117,9 +117,10 @@ class _Controller:
         self._now = context.runtime.clock()
 
     def step(self) -> Step:
-        record, resize, time_format = self._record, Resize.of(self._record), format_of(self._scope, self._record)
+        record, resize = self._record, Resize.of(self._record)
         if resize is None or resize.paused or (record.target is None and self._scope.key not in self._family.active):
             return Step("done")
+        time_format = format_of(self._scope, record)
         if record.target is None:
             return self._finish()
         entry = record.epochs[-1]

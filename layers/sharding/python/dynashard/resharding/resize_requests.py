@@ -58,7 +58,8 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
         else:
             # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
             since = now if scope.moves_by(rewrites=rewrites) else family.since if record is None else record.since
-            request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored())
+            # Entries that never held have placed no key. A history would begin with the count before this resize.
+            request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored(), epochs=())
         active = family.active | {scope.key}
         if scope.whole_family:
             return [(record, request.revised(now, active=active))]

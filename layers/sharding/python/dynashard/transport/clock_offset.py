@@ -3,19 +3,24 @@
 A `Date` has whole seconds. An answer that was requested at `sent` and arrived at `received` was dated in between. So
 the clock is ahead by between `sent - date - 1` and `received - date` seconds. Each answer narrows what is known: the
 first one of a second says best how far the clock is ahead at most, and the last one how far it is at least.
+
+Somebody may set the clock while the process runs. The monotonic clock is never set, so what is known holds only as long
+as both clocks go on together. A frozen Lambda's monotonic clock stands still, which looks alike.
 """
 
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from dynashard.runtime import Runtime
+
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _RESOLUTION: Final = 1.0
-_PRECISE: Final = 2.0
-"""Seconds between what is known at least and at most, up to which both are taken for possible."""
 _LATER: Final = 0.9
 """Seconds after an answer from which on another one of the same second shows more."""
 _DRIFT: Final = 0.001
 """Seconds by which a clock may change in a second: clocks that are kept in time are slewed by less."""
+_SET: Final = 1.0
+"""Seconds by which the wall clock and the monotonic clock may move apart before nothing is known any more."""
 
 
 class Range(NamedTuple):
@@ -29,49 +34,82 @@ class Range(NamedTuple):
         """The best estimate."""
         return (self.low + self.high) / 2
 
+    def widened(self, back: float, forward: float) -> "Range":
+        """Return the range after the clock may have been set back or forward by up to so many seconds."""
+        return Range(self.low - back, self.high + forward)
+
+
+class _Known(NamedTuple):
+    """What was known at a time of the clock, when that was so far ahead of the monotonic clock."""
+
+    range: Range
+    at: float
+    apart: float
+
 
 class ClockOffset:
     """What is known about one clock. Safe to share between threads: what is known is replaced as a whole.
 
-    `date` is the one observed last, and `again` the time of this clock from which on another answer of the same date
-    shows more.
+    `runtime` has the clock, and a monotonic one that shows when it was set; None is a clock that is never set. `date`
+    is the one observed last. Another answer of the same date shows more if it was requested from the time `again` of
+    this clock on, or before `since`, because the clock was set back then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime | None = None) -> None:
         self.date = ""
-        self.again = 0.0
-        self._known: tuple[Range, float] | None = None
+        self.since = self.again = 0.0
+        self._runtime = runtime
+        self._known: _Known | None = None
 
     def observe(self, date: str, sent: float, received: float) -> None:
         """Take the date of an answer, and the times by this clock between which it was answered, in epoch seconds."""
-        if date == self.date and sent < self.again:
+        if date == self.date and self.since <= sent < self.again:
             return
-        self.date, self.again = date, sent + _LATER
+        self.date, self.since, self.again = date, sent, sent + _LATER
         at = _epoch_seconds(date)
         if at is None or received < sent:
             return
         found = Range(sent - at - _RESOLUTION, received - at)
-        if self._known is not None:
-            (low, high), when = self._known
-            drift = abs(received - when) * _DRIFT
-            both = Range(max(found.low, low - drift), min(found.high, high + drift))
+        known, before = self._known, self._range()
+        if known is not None and before is not None:
+            drift = abs(received - known.at) * _DRIFT
+            low, high = before.widened(drift, drift)
+            both = Range(max(found.low, low), min(found.high, high))
             # If they contradict each other, the clock has been set in the meantime.
             found = both if both.low <= both.high else found
-        self._known = (found, received)
+        self._known = _Known(found, received, self._ahead_of_monotonic())
 
     @property
     def seconds(self) -> float | None:
         """By how many seconds the clock is ahead, as far as is known; below 0 it is behind. None if nothing is."""
-        known = self._known
-        return None if known is None else known[0].middle
+        known = self._range()
+        return None if known is None else known.middle
+
+    @property
+    def furthest(self) -> float:
+        """By how many seconds the clock may be ahead, or behind if that is more, as a number below 0."""
+        low, high = self._range() or Range(0.0, 0.0)
+        return high if high > -low else low
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the clock may have been set since the last answer, so that nothing is known any more."""
+        return self._known is not None and self._range() is None
 
     def exceeds(self, most: float) -> bool:
         """Whether the clock is off by more than `most` seconds, or may be; False if nothing is known."""
-        if self._known is None:
-            return False
-        low, high = self._known[0]
-        # If all answers were slow, they say too little to suspect a clock that they do not prove to be off.
-        return max(low, -high) > most or (high - low <= _PRECISE and max(-low, high) > most)
+        known = self._range()
+        return known is not None and max(-known.low, known.high) > most
+
+    def _range(self) -> Range | None:
+        known = self._known
+        if known is None:
+            return None
+        moved = self._ahead_of_monotonic() - known.apart
+        return None if abs(moved) > _SET else known.range.widened(max(0.0, -moved), max(0.0, moved))
+
+    def _ahead_of_monotonic(self) -> float:
+        return 0.0 if self._runtime is None else self._runtime.clock() - self._runtime.monotonic()
 
 
 @runtime_checkable

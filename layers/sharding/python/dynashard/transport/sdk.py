@@ -51,7 +51,7 @@ class SdkTransport:
         self._settings = settings
         self._attempts = attempts or Attempts(settings.attempts)
         self._closed = False
-        self.clock_offset = ClockOffset()
+        self.clock_offset = ClockOffset(self._attempts.runtime)
         self._begin()
         after_fork(self, SdkTransport._begin)
 
@@ -128,9 +128,7 @@ class SdkTransport:
             answer = error.response
         except BotoCoreError as error:
             raise failure_of(operation, error) from error
-        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date", "")
-        if date != self.clock_offset.date or began >= self.clock_offset.again:
-            self.clock_offset.observe(date, began, clock())
+        self.clock_offset.observe(answer["ResponseMetadata"]["HTTPHeaders"].get("date", ""), began, clock())
         return accepted(operation, answer, attempt)
 
     def _send(self, operation: str, request: Mapping[str, Any]) -> Wire:

@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from dynashard.runtime import Runtime
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
 from dynashard.transport.clock_offset import ClockOffset
@@ -18,8 +19,6 @@ from dynashard.transport.direct.signing import RequestWriter
 from dynashard.transport.interface import Reader, Resend, Settings, Wire, with_capacity
 from dynashard.transport.wire_format import accepted, body_of, parsed_answer, parsed_body
 
-Clock = Callable[[], float]
-"""The wall clock, in epoch seconds."""
 _OK: Final = 200
 _CHECKSUM: Final = "x-amz-crc32"
 SHORTEST: Final = 0.001
@@ -50,13 +49,13 @@ Send = Callable[[PreparedCall], Answer]
 class Channel:
     """Connections to one endpoint, and what signs the requests on them. Safe to share between threads."""
 
-    def __init__(self, endpoint: Endpoint, credentials: Source, settings: Settings, clock: Clock) -> None:
+    def __init__(self, endpoint: Endpoint, credentials: Source, settings: Settings, runtime: Runtime) -> None:
         self.dialer = Dialer(endpoint)
-        self.pool = ConnectionPool(settings.max_connections, clock)
+        self.pool = ConnectionPool(settings.max_connections, runtime.clock)
         self.connect_timeout = settings.connect_timeout
         self.read_timeout = settings.read_timeout
-        self.clock = clock
-        self.clock_offset = ClockOffset()
+        self.clock = runtime.clock
+        self.clock_offset = ClockOffset(runtime)
         self.credentials = credentials
         self._writer = RequestWriter(endpoint.authority, endpoint.region)
 
@@ -102,9 +101,10 @@ class Channel:
 
         The answer's date says how far the clock is off.
         """
-        date = answer.headers.get("date", "")
-        if date != self.clock_offset.date or exchange.began >= self.clock_offset.again:
-            self.clock_offset.observe(date, exchange.began, self.clock())
+        date, offset = answer.headers.get("date", ""), self.clock_offset
+        # As `observe` does, without a call for each answer.
+        if date != offset.date or not offset.since <= exchange.began < offset.again:
+            offset.observe(date, exchange.began, self.clock())
         if answer.reusable:
             self.pool.release(connection)
         else:

@@ -43,7 +43,7 @@ class DirectTransport:
         self._attempts = attempts or Attempts(settings.attempts)
         self._settings = settings
         self._seconds = settings.operation_seconds
-        self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime.clock)
+        self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime)
         self._send: Send = partial(send_once, self._channel)
         self._loops: EventLoops | None = None
         self._closed = False
