@@ -7507,6 +7507,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7635,7 +7637,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -8047,6 +8049,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8193,7 +8197,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -8393,6 +8397,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8539,7 +8545,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -8740,6 +8746,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8873,7 +8881,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -9074,6 +9082,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9209,7 +9219,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -9642,6 +9652,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9759,7 +9771,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -10218,6 +10230,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10370,7 +10384,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -10702,6 +10716,8 @@ export interface operations {
             /** @description The items, in order. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10765,6 +10781,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10885,7 +10903,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -11319,6 +11337,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11445,7 +11465,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -11598,6 +11618,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11755,7 +11777,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -12201,6 +12223,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12309,7 +12333,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -12715,6 +12739,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12836,7 +12862,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -13259,6 +13285,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13367,7 +13395,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -13731,6 +13759,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13862,7 +13892,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -14289,6 +14319,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14402,7 +14434,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -14807,6 +14839,8 @@ export interface operations {
             /** @description Who is on call at a time. Nobody is if `user_id` is null. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14848,6 +14882,8 @@ export interface operations {
             /** @description The items, in order. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14937,6 +14973,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -15085,7 +15123,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -15573,6 +15611,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -15721,7 +15761,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -16175,6 +16215,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -16288,7 +16330,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -16797,6 +16839,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -16967,7 +17011,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -17392,6 +17436,8 @@ export interface operations {
             /** @description The number. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -17494,7 +17540,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -17599,7 +17645,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -17653,7 +17699,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -17689,6 +17735,8 @@ export interface operations {
             /** @description A page of articles, the newest first. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -17731,7 +17779,7 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
                     "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
@@ -17925,6 +17973,8 @@ export interface operations {
             /** @description A page of incidents, the newest first. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -17963,6 +18013,8 @@ export interface operations {
             /** @description The items, in order. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -17995,6 +18047,8 @@ export interface operations {
             /** @description A month's revenue, divided by the seconds watched. Seconds, shares and amounts sum up exactly to the whole. */
             200: {
                 headers: {
+                    /** @description How many stored items the answer leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {

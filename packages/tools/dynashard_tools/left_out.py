@@ -1,12 +1,16 @@
 """Stored items that a command leaves out, because they do not fit their declaration: named on standard error."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import typer
 
 from dynashard.entity import Undecodable
+from dynashard.reads import Page
 from dynashard_tools.failure import WITH_ERRORS
+
+T = TypeVar("T")
 
 
 class LeftOut:
@@ -23,6 +27,11 @@ class LeftOut:
                 continue
             self._named.add(key)
             print(f"left out: {each.partition_key} / {each.sort_key}: {each.problem}", file=sys.stderr)
+
+    def items_of(self, page: Page[T]) -> Sequence[T]:
+        """Return the items of a page, and name those that it leaves out."""
+        self.add(page.undecodable)
+        return page.items
 
     def end(self) -> None:
         """End the command with status 3 if items were left out."""

@@ -1,5 +1,6 @@
 """Edges whose halves or counts disagree are found and repaired, also under traffic."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from dynashard.topology import Phase, View
 from dynashard_patterns.edges import EdgeRepair, Edges, Miscount
 from tests.engine.patterns.edge_world import ACTOR, FANS, TENANT, USER, agree, edges_of
 from tests.engine.stored_things import World
+from tests.engine.unfit_rows import UnfitRows
 
 pytestmark = pytest.mark.engine
 
@@ -70,6 +72,28 @@ def test_wrong_counts_are_corrected(world: World, lost: str) -> None:
     assert drift.counted["FANNED_BY"].off < 0
     assert edges_of(world).count(TENANT, ACTOR, "backward") == 5
     agree(world)
+
+
+@pytest.mark.parametrize("declared", [FANS, replace(FANS, counts=None)], ids=["counted", "not counted"])
+@pytest.mark.parametrize(("node", "kept"), [(ACTOR, 4), ("User.1", 0)])
+def test_halves_that_do_not_fit_are_named_and_neither_missing_nor_counted_off(
+    world: World, declared: Edges[Any], node: str, kept: int
+) -> None:
+    fans = edges_of(world, declared)
+    for number in range(5):
+        fans.add(TENANT, f"User.{number}", ACTOR)
+    unfit = UnfitRows(world.inner, world.table)
+    [half] = [edge for edge in fans.scan(TENANT, ACTOR, "backward") if edge.other == "User.1"]
+    odd = unfit.spoil_one(half, "since")
+    before = world.raw()
+
+    found, mended = repair_of(world, declared).check(TENANT, node), repair_of(world, declared).repair(TENANT, node)
+
+    for drift in (found, mended):
+        assert ([each.sort_key for each in drift.undecodable], drift.halves, drift.counted) == ([odd], {}, {})
+    assert mended.mended
+    assert world.raw() == before
+    assert len(list(fans.scan(TENANT, node, "backward"))) == kept
 
 
 def test_a_count_is_not_set_while_edges_are_added(world: World) -> None:

@@ -15,25 +15,22 @@ from domain.samples.participations import participations
 from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS
 from domain.samples.users import User
-from dynashard import Dynashard, Entity, definition
-from dynashard.routing import home
+from dynashard import Dynashard
 from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard.transport.interface import Wire
 from dynashard_patterns.rollups import Counter
 from dynashard_tools.account.purging import purge
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.entities import models
 from tests.engine.command_line import CURSOR_KEYS, ROOT, CommandLine, Outcome
+from tests.engine.unfit_rows import UnfitRows
 
 pytestmark = pytest.mark.engine
 
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SIZE: Final = 300
-TYPED: Final[Sequence[Wire]] = ({"M": {}}, {"L": []})
-"""Attributes of another type than their fields."""
 
 
 class Stored:
@@ -58,52 +55,15 @@ class Stored:
         self._put(pings)
         self._put([copy for item in self.db.collection(Incident).scan(of) for copy in participations(item)])
         Counter(self.db, PLAYS).count(pings)
-        self.odd_rows: list[Wire] = []
+        self.unfit = UnfitRows(wire, table)
         self.odd: dict[str, list[str]] = {
-            "users": self._spoil(users, "email"),
-            "incidents": self._spoil(incidents, "title"),
-            "pings": self._spoil(pings, "session_id"),
+            "users": self.unfit.spoil(users, "email"),
+            "incidents": self.unfit.spoil(incidents, "title"),
+            "pings": self.unfit.spoil(pings, "session_id"),
         }
 
     def _put(self, items: Sequence[Any]) -> None:
         self.db.collection(type(items[0])).batch_write(put=items)
-
-    def _spoil(self, items: Sequence[Entity], field: str) -> list[str]:
-        """Change five stored items so that they do not fit; return their sort keys."""
-        named = []
-        for number, item in enumerate(items[:: SIZE // 5]):
-            row = self.row(item)
-            # It stays in the indexes.
-            keys = {name: value for name, value in row.items() if name in {PK, SK} or name.startswith("GSI")}
-            if number < 2:
-                row |= {field: TYPED[number]}
-            elif number < 4:
-                row |= {"tenant_id": {"S": f"another{number}"}}
-            else:
-                row = keys
-            self.put(row)
-            named.append(row[SK]["S"])
-            self.odd_rows.append(row)
-        return named
-
-    def row(self, item: Entity) -> Wire:
-        """Return what is stored of an item."""
-        entity = definition(type(item))
-        key = entity.key_of(item)
-        place = home(entity, key, entity.shards.initial if entity.shards else 0)
-        return self.at({PK: {"S": place}, SK: {"S": key.sort}})
-
-    def at(self, key: Wire) -> Wire:
-        request = {"TableName": self.table, "Key": {PK: key[PK], SK: key[SK]}, "ConsistentRead": True}
-        found: Wire = self.wire.call("GetItem", request)["Item"]
-        return found
-
-    def put(self, row: Wire) -> None:
-        self.wire.call("PutItem", {"TableName": self.table, "Item": row})
-
-    def unharmed(self) -> bool:
-        """Whether the rows that do not fit are as they were."""
-        return [self.at(row) for row in self.odd_rows] == self.odd_rows
 
 
 @pytest.fixture(scope="module")
@@ -158,12 +118,23 @@ def test_a_purge_finds_all_rows_by_their_keys_alone(command_line: CommandLine, s
     assert (types["markers and others"], types["participation.v1.Participation"]) == (3, SIZE)
 
 
+@pytest.mark.parametrize("order", ["ordered", "round_robin", "shard"])
+def test_a_picture_of_a_listing_has_the_others(command_line: CommandLine, stored: Stored, order: str) -> None:
+    path = command_line.folder / "order.svg"
+
+    run = command_line.run("plot", "order", "users", stored.tenant, path, "--order", order, "--page", "50")
+
+    assert (run.status, path.exists()) == (3, True)
+    assert f"{SIZE - 5:,} items" in run.out
+    assert names(run, stored.odd["users"])
+
+
 def test_a_map_is_applied_to_the_others(command_line: CommandLine, stored: Stored) -> None:
     run = command_line.run("etl", "users", stored.tenant, ROOT / "examples/etl/departments.py", "--json")
 
     assert (run.status, run.summary["read"], run.summary["changed"]) == (3, SIZE - 5, SIZE - 5)
     assert names(run, stored.odd["users"])
-    assert stored.unharmed()
+    assert stored.unfit.unharmed
 
 
 def left_out(run: Outcome, keys: Sequence[str], kinds: Sequence[str] = ("unreadable", "uncopied")) -> bool:
@@ -181,7 +152,7 @@ def test_copies_of_the_others_are_compared_and_those_of_undecodable_items_stay(
     assert (run.status, sum(run.summary["found"].values())) == (3, 5)
     assert run.summary["compared"] == {"copies": 2 * SIZE}
     assert left_out(run, stored.odd["incidents"])
-    assert stored.unharmed()
+    assert stored.unfit.unharmed
 
 
 def test_copies_of_the_whole_table_are_compared_with_the_others(command_line: CommandLine, stored: Stored) -> None:
@@ -204,7 +175,7 @@ def test_roll_ups_of_the_others_are_compared_and_nothing_is_lowered(
     assert (run.status, run.summary["mended"]) == (4, {})
     assert run.summary["found"] == {"roll_up_above": 7, "unreadable": 5}
     assert left_out(run, stored.odd["pings"])
-    assert stored.unharmed()
+    assert stored.unfit.unharmed
 
 
 def test_a_topology_counts_what_is_stored(command_line: CommandLine, stored: Stored) -> None:
@@ -220,7 +191,7 @@ def test_a_verification_reports_them_among_the_others(command_line: CommandLine,
     found = [each for each in run.summary["findings"] if each["kind"] == "unreadable"]
     assert (run.status, run.summary["items"], len(found)) == (3, SIZE, 5)
     assert all(any(key in each["where"] for each in found) for key in stored.odd[entity])
-    assert stored.unharmed()
+    assert stored.unfit.unharmed
 
 
 def test_a_row_that_several_parts_cannot_read_is_one_finding(command_line: CommandLine, stored: Stored) -> None:
@@ -245,16 +216,16 @@ def test_a_sweep_keeps_the_details_of_an_item_that_does_not_fit(
         layer.collection(Incident).create(Incident(tenant_id=tenant, id=f"i{n}", number=1, title="T", details=[n]))
         for n in range(3)
     ]
-    rows = [stored.row(item) for item in made]
-    odd: list[Wire] = [{"title": {"M": {}}}, {"tenant_id": {"S": "x"}}, {"Rev": {"N": "1"}}]
+    rows = [stored.unfit.row(item) for item in made]
+    odd: list[dict[str, Any]] = [{"title": {"M": {}}}, {"tenant_id": {"S": "x"}}, {"Rev": {"N": "1"}}]
     for row, wrong in zip(rows, odd, strict=True):
-        stored.put({**row, **wrong})
+        stored.unfit.put({**row, **wrong})
 
     run = command_line.run("verify", "incidents", "--only", "leftovers", "--mend", "--json")
 
     assert (run.status, run.summary["found"]) == (0, {})
     for row in rows:
-        stored.put(row)
+        stored.unfit.put(row)
     items = [layer.collection(Incident).get(item, include=["details"]) for item in made]
     for item in items:
         layer.collection(Incident).delete(item)
@@ -269,10 +240,10 @@ def test_a_load_replaces_what_does_not_fit_under_the_keys_of_its_rows(
         stored.db.collection(User).create(User(tenant_id=tenant, id=f"u{n}", email=f"u{n}@b", display_name="U"))
         for n in range(3)
     ]
-    rows = [stored.row(item) for item in made]
-    stored.put({**rows[0], "email": {"M": {}}})
-    stored.put({**rows[1], "tenant_id": {"S": "x"}})
-    stored.put({PK: rows[2][PK], SK: rows[2][SK]})
+    rows = [stored.unfit.row(item) for item in made]
+    stored.unfit.put({**rows[0], "email": {"M": {}}})
+    stored.unfit.put({**rows[1], "tenant_id": {"S": "x"}})
+    stored.unfit.put({PK: rows[2][PK], SK: rows[2][SK]})
     lines = [{"id": f"u{n}", "email": f"new{n}@b", "display_name": "N"} for n in range(3)]
 
     run = command_line.run("load", "users", command_line.file("u.jsonl", *lines), "--tenant", tenant, "--json")
@@ -294,11 +265,11 @@ def test_a_load_replaces_what_does_not_fit_of_an_entity_with_attachments(
         incidents.create(Incident(tenant_id=tenant, id=f"i{n}", number=1, title="t", details={"n": n}))
         for n in range(4)
     ]
-    rows = [stored.row(item) for item in made]
-    stored.put({**rows[0], "title": {"M": {}}})
-    stored.put({**rows[1], "tenant_id": {"S": "x"}})
-    stored.put({PK: rows[2][PK], SK: rows[2][SK]})
-    stored.put({**rows[3], "details": {"S": "no pointer"}})
+    rows = [stored.unfit.row(item) for item in made]
+    stored.unfit.put({**rows[0], "title": {"M": {}}})
+    stored.unfit.put({**rows[1], "tenant_id": {"S": "x"}})
+    stored.unfit.put({PK: rows[2][PK], SK: rows[2][SK]})
+    stored.unfit.put({**rows[3], "details": {"S": "no pointer"}})
     lines = [{"id": f"i{n}", "number": 2, "title": f"new{n}", "details": {"new": n}} for n in range(4)]
 
     run = command_line.run("load", "incidents", command_line.file("i.jsonl", *lines), "--tenant", tenant, "--json")

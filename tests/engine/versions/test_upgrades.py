@@ -236,6 +236,26 @@ def test_older_code_reads_no_part_of_a_newer_item(first: Version, second: Versio
     assert list(first.tasks.scan({"tenant_id": TENANT}, fields=["age"])) == []
 
 
+@pytest.mark.parametrize("read", ["page", "scan", "batch"])
+def test_a_strict_reader_of_newer_items_gets_the_error_of_a_single_read(
+    first: Version, second: Version, read: str
+) -> None:
+    an_old_one(first)
+    second.tasks.update(KEY, set={"age": 37})
+    reads: dict[str, Any] = {
+        "page": lambda: first.tasks.list({"tenant_id": TENANT}, strict=True),
+        "scan": lambda: list(first.tasks.scan({"tenant_id": TENANT}, strict=True)),
+        "batch": lambda: first.tasks.batch_get([KEY], strict=True),
+    }
+
+    with pytest.raises(NewerItemError) as refused:
+        reads[read]()
+
+    assert (refused.value.version, refused.value.known) == (2, 1)
+    answer = first.caller.get("/v1/tasks", query="strict=true")
+    assert (answer.status, answer.json["code"]) == (503, "newer_item")
+
+
 def test_older_code_deletes_and_creates_anew(first: Version, second: Version) -> None:
     an_old_one(first)
     second.tasks.update(KEY, set={"age": 37})

@@ -120,7 +120,8 @@ def _counted(kind: Dependant, item: Entity, collection_of: CollectionOf) -> Coun
     options: dict[str, Any] = {"consistent": True} if of_the_table else {}
     count = 0
     for page in items.pages(limit=MOST_COUNTED, **options, **selected):
-        count += len(page.items)
+        # An item that does not fit is stored there all the same.
+        count += len(page.items) + len(page.undecodable)
         if count >= MOST_COUNTED:
             return Counted(kind.kind, MOST_COUNTED, more=count > MOST_COUNTED or page.cursor is not None)
     return Counted(kind.kind, count)

@@ -64,6 +64,7 @@ class Numbers:
 
         Raises:
             NumberTakenError: the number that is brought is not above all others.
+            UndecodableItemError: the counter begins, and a stored item does not fit, so its number is not known.
             EngineUnavailableError: no answer came; nothing was stored.
             WriteContendedError: other writers were faster each time.
 
@@ -99,7 +100,7 @@ class Numbers:
 
     def _begin(self, key: dict[str, Any], model: type[Entity], name: str) -> None:
         """Store the counter of a tenant, after the highest number that is stored."""
-        items = self._collection_of(model).scan({TENANT: key[TENANT]}, consistent=True)
+        items = self._collection_of(model).scan({TENANT: key[TENANT]}, consistent=True, strict=True)
         last = max((int(getattr(each, name)) for each in items), default=0)
         with suppress(AlreadyExistsError):
             self._collection_of(Sequence).create(Sequence(**key, last=last))

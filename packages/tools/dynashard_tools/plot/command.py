@@ -11,6 +11,7 @@ from dynashard.routing import stored_partitions
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import exposed, logical_partition, partition_fields
 from dynashard_tools.failure import CommandError
+from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import EntityName, Environment, Partition
 from dynashard_tools.plot import order as order_picture
 from dynashard_tools.plot import shards as shards_picture
@@ -64,7 +65,8 @@ def plot_order(
     picture_format(file)
     if not definition(model).rule.fixed:
         raise CommandError(f"{entity} has random placement, so keys do not determine shards: draw another entity")
-    listed, count = _listed(open_backend(environment), model, partition, Order(order), limit=limit, page=page)
+    left_out = LeftOut()
+    listed, count = _listed(open_backend(environment), model, partition, Order(order), left_out, limit=limit, page=page)
     name = logical_partition(model, partition)
     if not listed:
         raise CommandError(f"{name} has no items: there is no order to draw")
@@ -73,10 +75,11 @@ def plot_order(
     typer.echo(
         f"{file}: {len(listed):,} items, {late:,} of them out of order: directly after one that should follow them"
     )
+    left_out.end()
 
 
 def _listed(
-    backend: Backend, model: type[Entity], partition: str, order: Order, *, limit: int, page: int
+    backend: Backend, model: type[Entity], partition: str, order: Order, left_out: LeftOut, *, limit: int, page: int
 ) -> tuple[list[Listed], int]:
     entity, values = definition(model), partition_fields(model, partition)
     logical = logical_partition(model, partition)
@@ -85,6 +88,6 @@ def _listed(
     keys = stored_partitions(entity, logical, router.topology.view(entity, logical))
     numbers = {key: number for number, key in enumerate(keys)}
     pages = backend.entities.collection(model).pages(values, order=order, limit=min(limit, page))
-    items = islice(chain.from_iterable(each.items for each in pages), limit)
+    items = islice(chain.from_iterable(map(left_out.items_of, pages)), limit)
     found = [entity.key_of(item) for item in items]
     return [Listed(key.sort, numbers[router.places(entity, key).old]) for key in found], count.count

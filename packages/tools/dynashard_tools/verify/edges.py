@@ -9,7 +9,7 @@ from dynashard.entity import EntityDefinition, definition
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
 from dynashard_patterns.edges import Edge, EdgeRepair, Edges
-from dynashard_tools.verify.findings import Change, Finding, Kind
+from dynashard_tools.verify.findings import Change, Finding, Kind, unreadable
 from dynashard_tools.verify.parts import Check, Part
 
 _NAMED: Final = 5
@@ -54,6 +54,7 @@ class EdgesCheck(Check):
                 changes = {way: Change({"N": str(count.counted)}, {"N": str(count.edges)})}
                 detail = f"{way} is off by {count.off:+}"
                 yield Finding(Kind.COUNT, f"{tenant} {node}", detail, mended=drift.mended, changes=changes)
+            yield from map(unreadable, drift.undecodable)
             advance(number)
 
     def _missing(self, where: str, halves: Mapping[str, Edge], *, mended: bool) -> Finding:

@@ -92,6 +92,8 @@ def schedule_rota(db: Dynashard, schedule: Schedule, wanted: RotaWanted) -> list
 def turns(db: Dynashard, schedule: Schedule, start: datetime, end: datetime) -> list[Turn]:
     """Return who is on call for a schedule between two times.
 
+    Raises `UndecodableItemError` if a shift or an override does not fit: it may say that somebody else is on call.
+
     Cost: 1 consistent Query of all shifts and overrides of the schedule: 1 read unit for about 25 of them.
     """
     stored: dict[Source, list[Turn]] = {Source.SHIFT: [], Source.OVERRIDE: []}
@@ -106,6 +108,7 @@ def _stored(db: Dynashard, schedule: Schedule) -> Iterator[tuple[Source, Turn]]:
         tenant_id=schedule.tenant_id,
         prefix=f"team_{schedule.team_id}#schedule_{schedule.schedule_id}#",
         consistent=True,
+        strict=True,
         limit=1000,
     )
     for each in items:

@@ -4,13 +4,15 @@ Transactions keep them in agreement. Repair is for changes without transactions:
 hand.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, Self
 
 from dynashard import Dynashard
+from dynashard.entity import Undecodable
 from dynashard.errors import TransactionRefusedError
+from dynashard.reads import Scan
 from dynashard.repository import Repository, Store
 from dynashard.transactions import Check, Create, Step, Transaction, Update
 from dynashard_patterns.edges.declaration import E, EdgeCount, Edges, Way
@@ -41,16 +43,19 @@ class Drift(Generic[E]):
         halves: edges whose other half is missing, as `way.other`, with that half.
         counted: the counters that are wrong, by way.
         mended: whether all of it was mended. False if it was only looked for, or edges came and went all the time.
+        undecodable: stored halves and slots of counters that do not fit their entities. Nothing is said about their
+            edges, nor about a counter if one of its slots or of the edges that it counts is among them.
     """
 
     node: str
     halves: Mapping[str, E]
     counted: Mapping[str, Miscount]
     mended: bool
+    undecodable: Sequence[Undecodable] = ()
 
     @property
     def none(self) -> bool:
-        """Whether everything agrees."""
+        """Whether everything agrees, as far as it can be read."""
         return not self.halves and not self.counted
 
 
@@ -71,6 +76,8 @@ class EdgeRepair(Generic[E]):
     def check(self, tenant_id: str, node: str) -> Drift[E]:
         """Return what does not agree at a node. Edges that come and go meanwhile may be reported.
 
+        A half that is stored and does not fit is not missing, and a counter of such edges is not compared.
+
         Cost: 1 read unit for each 4 KB of the node's edges, and 1 for the other half of each; 2 round trips for 100.
         """
         return self._drift(tenant_id, node, mend=False)
@@ -90,9 +97,10 @@ class EdgeRepair(Generic[E]):
 
     def _drift(self, tenant_id: str, node: str, *, mend: bool) -> Drift[E]:
         halves: dict[str, E] = {}
+        unread: set[Undecodable] = set()
         settled = True
         for way in WAYS:
-            for there, missing in self._halves(self._at.scan(tenant_id, node, way)):
+            for there, missing in self._halves(self._at.scan(tenant_id, node, way), unread):
                 halves[f"{there.way}.{there.other}"] = missing
                 settled = mend and self._at.complete(there, missing) and settled
         counted: dict[str, Miscount] = {}
@@ -100,31 +108,43 @@ class EdgeRepair(Generic[E]):
         for way in WAYS:
             if counts is None:
                 break
-            found, done = self._recount(counts, tenant_id, node, way, mend=mend)
+            found, done = self._recount(counts, tenant_id, node, way, unread, mend=mend)
             if found.off:
                 counted[self._edges.called(way)] = found
             settled = done and settled
-        return Drift(node, dict(sorted(halves.items())), counted, settled and mend)
+        undecodable = sorted(unread, key=lambda each: (each.partition_key, each.sort_key))
+        return Drift(node, dict(sorted(halves.items())), counted, settled and mend, undecodable)
 
-    def _halves(self, edges: Iterable[E]) -> Iterator[tuple[E, E]]:
-        """Edges whose other half is not there, with that."""
-        left = iter(edges)
-        while some := list(islice(left, _TOGETHER)):
+    def _halves(self, edges: Scan[E], unread: set[Undecodable]) -> Iterator[tuple[E, E]]:
+        """Edges whose other half is not there, with that. `unread` gets the halves that do not fit."""
+        while some := list(islice(edges, _TOGETHER)):
             others = [self._at.other_half(edge) for edge in some]
             found = self._items.batches.get(others, consistent=True)
-            yield from ((edge, other) for edge, other, half in zip(some, others, found, strict=True) if half is None)
+            unread.update(found.undecodable)
+            for at, (edge, other) in enumerate(zip(some, others, strict=True)):
+                if found[at] is None and at not in found.left_out:
+                    yield edge, other
+        unread.update(edges.undecodable)
 
     def _recount(
-        self, counts: type[EdgeCount], tenant_id: str, node: str, way: Way, *, mend: bool
+        self, counts: type[EdgeCount], tenant_id: str, node: str, way: Way, unread: set[Undecodable], *, mend: bool
     ) -> tuple[Miscount, bool]:
-        """Return what a counter says and should say, and whether it was set right, or was right."""
+        """Return what a counter says and should say, and whether it was set right, or was right.
+
+        If a slot or an edge does not fit, the numbers are not known: the counter is taken for right, and `unread` gets
+        what does not fit.
+        """
         key = {"tenant_id": tenant_id, "node": node, "way": self._edges.called(way)}
         keys = self._edges.counter(way).keys(key)
         found = Miscount(0, 0)
         for _ in range(_TRIES):
             slots = Repository(self._store, counts).batches.get(keys, consistent=True)
             # Counted twice: a transaction shows item by item, so that one count might miss an edge that comes just now.
-            there = {sum(1 for _ in self._at.scan(tenant_id, node, way)) for _ in range(2)}
+            scans = [self._at.scan(tenant_id, node, way) for _ in range(2)]
+            there = {sum(1 for _ in scan) for scan in scans}
+            if unfit := [*slots.undecodable, *(each for scan in scans for each in scan.undecodable)]:
+                unread.update(unfit)
+                return Miscount(0, 0), True
             if len(there) > 1:
                 continue
             found = Miscount(sum(item.count for item in slots if item is not None), there.pop())

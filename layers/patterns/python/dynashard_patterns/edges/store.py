@@ -1,6 +1,6 @@
 """Edges of one kind in a table: each is two items, which come and go together with what counts them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, Literal, Self, cast
@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Literal, Self, cast
 from dynashard import Dynashard
 from dynashard.entity import Entity
 from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
-from dynashard.reads import CursorCodec, Listing, Order, Page, Query
+from dynashard.reads import CursorCodec, Listing, Order, Page, Query, Scan
 from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard.repository import Repository, Store
 from dynashard.repository.retry_policy import unsettled
@@ -65,6 +65,7 @@ class EdgeStore(Generic[E]):
 
         Raises:
             TransactionConflictError: others add and remove this edge, or edges of these nodes, all the time.
+            UndecodableItemError: it is stored, and one of its items does not fit.
             EngineUnavailableError: no answer came; the edge may be there. Add it again.
 
         Cost: 8 write units and those of the index, 4 of them for counters; 1 round trip. If it is there already, the
@@ -77,7 +78,7 @@ class EdgeStore(Generic[E]):
                 stored = self._transact(steps)[0]
                 return Added(cast("E", stored), created=True)
             except TransactionRefusedError:
-                there = self._items.batches.get(pair, consistent=True)
+                there = self._items.batches.get(pair, consistent=True, strict=True)
             if there[0] is not None and there[1] is not None:
                 return Added(there[0], created=False)
             for at, half in enumerate(there):
@@ -91,6 +92,7 @@ class EdgeStore(Generic[E]):
 
         Raises:
             NotFoundError: it does not.
+            UndecodableItemError: one of its items is missing, and the other does not fit.
             TransactionConflictError: others add and remove this edge, or edges of these nodes, all the time.
             EngineUnavailableError: no answer came; the edge may be gone.
 
@@ -100,7 +102,7 @@ class EdgeStore(Generic[E]):
         for _ in range(RACES):
             if self._tried([step for key in keys for step in self._deleting(key)]):
                 return
-            there = self._items.batches.get(keys, consistent=True)
+            there = self._items.batches.get(keys, consistent=True, strict=True)
             if there == [None, None]:
                 raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
             if None in there:
@@ -149,16 +151,20 @@ class EdgeStore(Generic[E]):
         asked = Query(self._items.entity, limit=limit, **self._question(tenant_id, node, way, type, order))
         return self._listing.page(asked, cursor)
 
-    def scan(self, tenant_id: str, node: str, way: Way = "forward") -> Iterator[E]:
-        """All edges of a node, streamed in no order. Costs what reading them costs."""
+    def scan(self, tenant_id: str, node: str, way: Way = "forward") -> Scan[E]:
+        """All edges of a node, streamed in no order. Costs what reading them costs.
+
+        `undecodable` of what is returned grows by the stored edges that do not fit, which are left out.
+        """
         asked = Query(self._items.entity, consistent=True, **self._question(tenant_id, node, way, None, "any"))
-        yield from self._listing.scan(asked, workers=4)
+        return self._listing.scan(asked, workers=4)
 
     def count(self, tenant_id: str, node: str, way: Way = "forward", *, consistent: bool = False) -> int:
         """How many edges a node has.
 
         Raises:
             DeclarationError: the edges are declared without counts.
+            UndecodableItemError: a slot of the counter does not fit.
 
         Cost: 0.5 read units a slot of the counter, 1 if consistent; 1 round trip.
         """

@@ -1,10 +1,11 @@
 """Sum up the parts of the rows of roll-ups, and find them by time."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dynashard.entity import Entity, EntityDefinition, definition, with_revision
+from dynashard.entity import Entity, EntityDefinition, Undecodable, definition, with_revision
 from dynashard.errors import InvalidQueryError
 from dynashard_patterns.rollups.declaration import SLOT, START, Summing
 from dynashard_patterns.rollups.levels import Level
@@ -35,13 +36,41 @@ def sort_text(entity: EntityDefinition[Any], values: Mapping[str, Any], start: d
     return text
 
 
+class Rows(list[Any]):
+    """Rows of roll-ups. `undecodable` are stored parts that do not fit their entity; their rows are left out."""
+
+    def __init__(self, rows: Iterable[Any], undecodable: Sequence[Undecodable]) -> None:
+        super().__init__(rows)
+        self.undecodable = undecodable
+
+
+def parts_among(
+    undecodable: Sequence[Undecodable], entity: EntityDefinition[Any], values: Mapping[str, Any]
+) -> list[Undecodable]:
+    """Return the stored items whose sort keys have these fields, whatever their other fields are."""
+    if not undecodable:
+        return []
+    pieces = [
+        re.escape(part if isinstance(part, str) else entity.sort.field_text(part, values))
+        if isinstance(part, str) or part.name in values
+        else ".+"
+        for part in entity.sort.parts
+    ]
+    wanted = re.compile("".join(pieces), re.DOTALL)
+    return [each for each in undecodable if wanted.fullmatch(each.sort_key)]
+
+
+def without_slot(row: Entity) -> dict[str, Any]:
+    """Return the key fields of a row that its parts share."""
+    return {name: getattr(row, name) for name in definition(type(row)).key_fields if name != SLOT}
+
+
 def summed(parts: Iterable[Entity]) -> list[Entity]:
     """Rows whose parts are summed, in the order of their keys."""
     sums: dict[tuple[str, str], Entity] = {}
     for part in parts:
         entity = definition(type(part))
-        fields = {name: getattr(part, name) for name in entity.key_fields}
-        key = entity.key_of({**fields, SLOT: 0})
+        key = entity.key_of({**without_slot(part), SLOT: 0})
         place = (key.partition, key.sort)
         so_far = sums.get(place)
         counted = counts_of(part)

@@ -24,7 +24,7 @@ from dynashard_patterns.rollups.counting import MARKED_FOR
 from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row
 from dynashard_patterns.rollups.levels import Level
 from dynashard_patterns.rollups.packing import Sums, add_up
-from dynashard_patterns.rollups.reading import counts_of
+from dynashard_patterns.rollups.reading import Rows, counts_of, parts_among
 from dynashard_patterns.rollups.roll_ups import RollUps
 
 E = TypeVar("E", bound=Entity)
@@ -66,8 +66,8 @@ class RollUpRepair(Generic[E]):
         of: the fields of the index's partition besides the time, such as `{"tenant_id": "abc"}`.
         clock: wall clock, in epoch seconds.
         advance: called after every hour with the number of items that were read.
-        left_out: called with the items that do not fit their declaration, which are not summed up; `check` may name
-            one twice.
+        left_out: called with the items that do not fit their declaration, which are not summed up, and with such parts
+            of rows, which are not compared; `check` may name one twice.
 
     Raises:
         InvalidQueryError: there is no such index, or its partition has other fields.
@@ -264,19 +264,23 @@ class RollUpRepair(Generic[E]):
             if row.expires is None or row.expires > now:
                 groups[_group(row)].append(row)
         for (model, level, by), rows in groups.items():
-            stored = dict(self._stored(model, level, dict(by), hour))
-            for row in sorted(sums.keys() & set(rows) | stored.keys(), key=lambda row: row.start):
+            found = self._found(level, dict(by), hour)
+            stored = dict(self._stored(model, found))
+            known = {row for row in rows if not parts_among(found.undecodable, definition(model), dict(row.key))}
+            for row in sorted(known | stored.keys(), key=lambda row: row.start):
                 truth = {name: value for name, value in sums.get(row, {}).items() if value}
                 says = stored.get(row, {})
                 if truth != {name: value for name, value in says.items() if value}:
                     names = sorted(truth.keys() | says.keys())
                     yield Drift(row, {name: says.get(name, 0) for name in names}, truth)
 
-    def _stored(
-        self, model: type[Entity], level: Level, by: Mapping[str, Any], hour: datetime
-    ) -> Iterator[tuple[Row, Sums]]:
+    def _found(self, level: Level, by: Mapping[str, Any], hour: datetime) -> Rows:
         start, end = level.start(hour), hour + _HOUR
-        found = self._roll_ups.read(self._db, by, level=level, start=start, end=end, consistent=True)
+        found = self._roll_ups.read(self._db, by, level=level, start=start, end=end, consistent=True, strict=False)
+        self._left_out(found.undecodable)
+        return found
+
+    def _stored(self, model: type[Entity], found: Rows) -> Iterator[tuple[Row, Sums]]:
         for part in found:
             key = {name: getattr(part, name) for name in (*self._roll_ups.by(model), LEVEL, START)}
             yield Row(model, tuple(sorted(key.items())), None), dict(counts_of(part))

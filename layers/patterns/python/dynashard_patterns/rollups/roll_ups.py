@@ -11,7 +11,7 @@ from dynashard_patterns.changes import Consumer
 from dynashard_patterns.rollups.counting import Counter
 from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, Summing
 from dynashard_patterns.rollups.levels import check_range
-from dynashard_patterns.rollups.reading import level_of, sort_text, summed
+from dynashard_patterns.rollups.reading import Rows, level_of, parts_among, sort_text, summed, without_slot
 
 E = TypeVar("E", bound=Entity)
 
@@ -58,7 +58,8 @@ class RollUps(Summing[E]):
         start: datetime,
         end: datetime,
         consistent: bool = False,
-    ) -> list[Any]:
+        strict: bool = True,
+    ) -> Rows:
         """The sums of one group, span by span.
 
         Args:
@@ -69,6 +70,8 @@ class RollUps(Summing[E]):
             start: spans that begin from this time on.
             end: spans that begin before this time.
             consistent: see everything that was counted before.
+            strict: refuse, if a stored part of these rows does not fit its entity. Otherwise its row is left out,
+                because the sum of the others is not the row's, and `undecodable` of the answer names the part.
 
         Returns:
             One row for every span in which something was counted, in the order of their keys, of the entity that the
@@ -77,6 +80,7 @@ class RollUps(Summing[E]):
         Raises:
             InvalidQueryError: an unknown level, an empty or too long range, or a field that is not of the group.
             InvalidKeyError: a field of the group is missing or cannot be.
+            UndecodableItemError: it is `strict`, and a stored part does not fit its entity.
 
         Cost: 1 Query for each shard of the group's partition and every 1 MB; 0.5 read units for 4 KB, about 25 parts, 1
         if consistent.
@@ -92,5 +96,10 @@ class RollUps(Summing[E]):
         partition = {name: given[name] for name in entity.partition_fields if name in given}
         first, after = sort_text(entity, given, start), sort_text(entity, given, end)
         found = db.collection(rows).scan(partition, start=first, end=after, consistent=consistent)
-        wanted = {name: value for name, value in by.items() if name not in partition}
-        return summed(each for each in found if all(getattr(each, name) == value for name, value in wanted.items()))
+        wanted = {name: value for name, value in given.items() if name not in partition}
+        every = summed(each for each in found if all(getattr(each, name) == value for name, value in wanted.items()))
+        undecodable = parts_among(found.undecodable, entity, wanted)
+        if strict and undecodable:
+            raise undecodable[0].error
+        whole = (row for row in every if not parts_among(undecodable, entity, without_slot(row)))
+        return Rows(whole, undecodable)

@@ -33,7 +33,7 @@ from dynashard_serving.api.problems import CONTENT_TYPE, ProblemError, problem_o
 from dynashard_serving.api.request import TenantClaim, caller_of, is_http_event, path_of, request_id_of, tenant_of
 from dynashard_serving.api.request_log import Observed, Observer
 from dynashard_serving.api.resource import PREFIX
-from dynashard_serving.api.response import Response, gateway_answer
+from dynashard_serving.api.response import UNDECODABLE, Response, gateway_answer
 from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import open_backend
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 
 _INTERNAL_ERROR = 500
+_READING = ("GET", "HEAD")
 _ROOT = f"{PREFIX}/"
 
 
@@ -98,9 +99,11 @@ class App:
             lambda: self._performed(request),
             lambda error: self._refused(error, request_id),
             left=seconds_left(request.context),
-            expensive=endpoint is not None and endpoint.expensive and request.method in ("GET", "HEAD"),
+            expensive=endpoint is not None and endpoint.expensive and request.method in _READING,
         )
         response.headers["X-Request-Id"] = request_id
+        if code is None and request.method in _READING and (number := used.meter.undecodable):
+            response.headers[UNDECODABLE] = str(number)
         if request.method == "HEAD":
             response.body = ""
         self._observer.answered(

@@ -16,7 +16,7 @@ from dynashard_serving.access import Access, Caller
 from dynashard_serving.api.parameters import Parameters, Query
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
-from dynashard_serving.api.response import JSON, UNDECODABLE, Response, json_response
+from dynashard_serving.api.response import JSON, Response, json_response
 from dynashard_serving.declare import FamilyListing
 from dynashard_serving.exposure import COUNT_PARAMETERS, LIST_PARAMETERS, UP_TO
 from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_LINK_BYTES
@@ -56,10 +56,7 @@ class ListingRoute:
         with by_parameter():
             known, given = _given(served, incoming.query, COUNT_PARAMETERS)
             counted = self._listings.count(served, _choice(incoming.caller, given, known), up_to=_up_to(given))
-        response = json_response({"count": int(counted), "exact": counted.exact})
-        if counted.undecodable:
-            response.headers[UNDECODABLE] = str(len(counted.undecodable))
-        return response
+        return json_response({"count": int(counted), "exact": counted.exact})
 
 
 class FamilyResource:
@@ -242,14 +239,9 @@ def _flat(error: Any) -> Any:
 
 
 def page_response(root: str, query: Query, page: Answer) -> Response[str]:
-    """Return the response with a page, and with a `Link` to the next one unless that is longer than a header may be.
-
-    A header has the number of stored items that the page leaves out.
-    """
+    """Return the response with a page, and with a `Link` to the next one unless that is longer than a header may be."""
     link = "" if page.cursor is None else _next(root, query, page.cursor)
     headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
-    if page.undecodable:
-        headers[UNDECODABLE] = str(len(page.undecodable))
     return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers, items=page.count)
 
 

@@ -12,7 +12,7 @@ from dynashard_serving.limits import MAX_ANSWER_BYTES
 
 JSON: Final = "application/json"
 UNDECODABLE: Final = "Undecodable-Items"
-"""The header with the number of stored items that a page leaves out; absent if there are none."""
+"""The header with the number of stored items that an answer leaves out; absent if there are none."""
 COMPRESSED_FROM: Final = 64 * 1024
 """Bytes from which an answer with attachments is compressed for clients that take it so."""
 Body = TypeVar("Body", bound=str | bytes)

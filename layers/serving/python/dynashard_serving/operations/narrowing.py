@@ -64,7 +64,7 @@ def judged(read: Callable[..., Page[Any]], permits: Mapping[type[Any], Permit]) 
 
     def page(**options: Any) -> Page[Any]:
         found = read(**options)
-        return replace(found, items=[item for item in found.items if permits[type(item)].allows(item)], undecodable=())
+        return replace(found, items=[item for item in found.items if permits[type(item)].allows(item)])
 
     return page
 

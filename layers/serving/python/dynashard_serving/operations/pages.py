@@ -13,9 +13,10 @@ from typing import Any, Final
 import orjson
 from pydantic_core import to_json
 
-from dynashard.entity import Entity, Undecodable
+from dynashard.entity import Entity
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
 from dynashard.reads import Page
+from dynashard.repository.left_out import take_back
 from dynashard_serving.documents import Document, item_texts, list_text, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES
 
@@ -33,13 +34,11 @@ class Answer:
         text: its items and its cursor as JSON; and `incomplete`, if the listed index may lack items.
         cursor: of the next page; None for the last.
         count: how many items it has.
-        undecodable: stored items that it leaves out, because they do not fit their entity.
     """
 
     text: str
     cursor: str | None
     count: int
-    undecodable: Sequence[Undecodable] = ()
 
     @property
     def document(self) -> Document:
@@ -71,7 +70,8 @@ def page_that_fits(
         text = f'{{"items":{text_of(page.items).decode()},"cursor":{written(page.cursor)}{incomplete}}}'
         # A character takes at most 4 bytes, so that most pages need not be counted.
         if 4 * len(text) <= MAX_ANSWER_BYTES or answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
-            return Answer(text, page.cursor, len(page.items), page.undecodable)
+            return Answer(text, page.cursor, len(page.items))
+        take_back(page.undecodable)
         room = MAX_ANSWER_BYTES - _CURSOR_BYTES - len(page.cursor or "")
         sizes = (answer_bytes(text_of([item]).decode()) - 1 for item in page.items)
         options["limit"] = max(1, min(_fitting(sizes, room), options["limit"] - 1))

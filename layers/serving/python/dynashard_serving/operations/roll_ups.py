@@ -30,7 +30,7 @@ def roll_ups_endpoint(served: ServedRollUps) -> Endpoint:
     def read(db: Dynashard, tenant_id: str, wanted: Any) -> list[dict[str, Any]]:
         given = {TENANT: tenant_id, **{name: getattr(wanted, name) for name in group}}
         by = {name: value for name, value in given.items() if value is not None}
-        rows = roll_ups.read(db, by, level=wanted.level, start=wanted.start, end=wanted.end)
+        rows = roll_ups.read(db, by, level=wanted.level, start=wanted.start, end=wanted.end, strict=False)
         return [row.model_dump(mode="json", include=shown) for row in rows]
 
     summary = served.summary or f"List {roll_ups.name} by spans of time"

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from dynashard.errors import UndecodableItemError
+from dynashard.errors import NewerItemError, UndecodableItemError
 from dynashard.schema import EXPIRES_AT, MAX_SHARDS, MOVED_TO, PK, REV, SK, TYPE
 
 R = TypeVar("R")
@@ -25,15 +25,19 @@ class Undecodable(Struct, frozen=True):
     Attributes:
         partition_key, sort_key: its stored key.
         problem: what is wrong with it.
+        versions: if it is of a later version of its entity, that version and the one that this release declares.
     """
 
     partition_key: str
     sort_key: str
     problem: str
+    versions: tuple[int, int] | None = None
 
     @property
     def error(self) -> UndecodableItemError:
         """The error that a caller gets who asks for this item alone, or for no items left out."""
+        if self.versions is not None:
+            return NewerItemError(self.problem, version=self.versions[0], known=self.versions[1])
         return UndecodableItemError(self.problem)
 
 
@@ -41,14 +45,16 @@ def judged(read: Callable[[Mapping[str, Any]], R], wire: Mapping[str, Any]) -> R
     """Return what is read of a stored item, or the verdict that it does not fit."""
     try:
         return read(wire)
+    except NewerItemError as error:
+        return verdict(wire, str(error), (error.version, error.known))
     except UndecodableItemError as error:
         return verdict(wire, str(error))
 
 
-def verdict(wire: Mapping[str, Any], problem: str) -> Undecodable:
+def verdict(wire: Mapping[str, Any], problem: str, versions: tuple[int, int] | None = None) -> Undecodable:
     """Return the verdict that a stored item does not fit."""
     partition, sort = (str(next(iter(wire.get(name, {}).values()), "")) for name in (PK, SK))
-    return Undecodable(partition, sort, problem)
+    return Undecodable(partition, sort, problem, versions)
 
 
 def system_problem(name: str, wire: Mapping[str, Any]) -> str | None:

@@ -203,6 +203,12 @@ class Meter(msgspec.Struct):
             self.undecodable += len(keys)
             self.undecodable_keys += keys[: _KEPT_KEYS - len(self.undecodable_keys)]
 
+    def take_back(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Stop counting items that a page has left out which is read again."""
+        with self._lock:
+            self.undecodable -= len(keys)
+            self.undecodable_keys = [key for key in self.undecodable_keys if key not in keys]
+
 
 _METERS: ContextVar[tuple[Meter, ...]] = ContextVar("dynashard_meters", default=())
 

@@ -16,6 +16,7 @@ from dynashard_serving.api.openapi.parts import (
     Operation,
     Schema,
     answer,
+    answer_of_many,
     body,
     key_text,
     operation,
@@ -95,7 +96,7 @@ def _described_read(declared: Endpoint | ItemRead, tag: str, *refusals: str) -> 
         items: type = list[model]  # type: ignore[valid-type]
         model = create_model(f"{name}List", __doc__=text, items=(items, ...))
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    answers = {"200": answer(text, model.__name__)}
+    answers = {"200": answer_of_many(text, model.__name__)}
     read = operation(f"{verb}{name}", declared.summary, tag, declared.text, answers, more=refusals)
     read["parameters"] = parameters_of(declared.request)
     read = secured(read, declared.access, right_of(declared))

@@ -11,6 +11,7 @@ from dynashard_serving.api.openapi.parts import (
     Operation,
     Schema,
     answer,
+    answer_of_many,
     operation,
     plural,
     query,
@@ -151,7 +152,7 @@ def count_operation(served: Served, choosing: list[Schema]) -> Operation:
         f"Counts {nouns}, by the parameters that choose them in a listing. It reads what it counts, so it ends at a "
         "bound: `exact` says whether that was all."
     )
-    counted = {"200": answer("The number.", "Count")}
+    counted = {"200": answer_of_many("The number.", "Count")}
     described = operation(f"count{served.entity.__name__}", f"Count {nouns}", served.exposed.heading, text, counted)
     bound = {"type": "integer", "minimum": 1, "maximum": MAX_COUNTED, "default": DEFAULT_COUNTED}
     described["parameters"] = [query(UP_TO, bound, "Count at most so many."), *choosing]

@@ -159,14 +159,17 @@ def body(schema: str, *media_types: str, example: Any = None) -> Schema:
     return {"required": True, "content": {media_type: dict(content) for media_type in media_types}}
 
 
+def answer_of_many(text: str, schema: str, headers: Schema | None = None) -> Schema:
+    """An answer with a document that is made of many stored items, and perhaps without some of them."""
+    left_out = "How many stored items the answer leaves out because they do not fit their declaration, if any."
+    number = {"schema": {"type": "integer", "minimum": 1}, "description": left_out}
+    return {**answer(text, schema), "headers": {**(headers or {}), UNDECODABLE: number}}
+
+
 def page(schema: str) -> Schema:
     """An answer with a page."""
-    left_out = "How many stored items the page leaves out because they do not fit their declaration, if any."
-    headers = {
-        "Link": {"schema": TEXT, "description": 'The next page, rel="next".'},
-        UNDECODABLE: {"schema": {"type": "integer", "minimum": 1}, "description": left_out},
-    }
-    return {**answer("A page. It may be short; only a null cursor ends the listing.", schema), "headers": headers}
+    link = {"Link": {"schema": TEXT, "description": 'The next page, rel="next".'}}
+    return answer_of_many("A page. It may be short; only a null cursor ends the listing.", schema, link)
 
 
 def page_of(item: Schema) -> Schema:
