@@ -1,12 +1,12 @@
 """`dynashard rollback`."""
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table
 
+from dynashard_tools.aws_account import answerable, show_account
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.options import AsJson, DryRun
@@ -42,6 +42,7 @@ def rollback(
     if not as_json:
         _print(wanted, environment)
     if wanted.moves and not dry_run:
+        show_account(environment, answered=yes or answerable())
         _confirm(environment, wanted, yes=yes)
         done, client = 0, place.client("lambda")
         with on_interrupt(lambda: f"{done} of {len(wanted.moves)} functions were changed; run it again"):
@@ -60,7 +61,7 @@ def rollback(
 def _confirm(environment: str, wanted: Plan, *, yes: bool) -> None:
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not answerable():
         raise CommandError("standard input is not a terminal, so nobody can confirm: add --yes. Nothing was changed")
     if not typer.confirm(f"Run release {wanted.target.mark} in {environment}?", err=True):
         raise CommandError("the answer was no: nothing was changed")
