@@ -1,52 +1,20 @@
 """Commands that change whole tenants name the AWS account first, unless cdk.json does. AWS is moto, the engine ours."""
 
 import json
-import os
-from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from domain.samples.users import User
 from dynashard.service import Collection
 from dynashard_tools.aws_account import require_account, show_account
 from dynashard_tools.failure import CommandError
-from tests.engine.command_line import ROOT, CommandLine, emails_of, expected, user
-from tests.engine.tools.deployed_stack import deploy
+from tests.engine.command_line import CommandLine, emails_of, expected, user
 
 pytestmark = pytest.mark.engine
 
 OURS = f"account {DEFAULT_ACCOUNT_ID} (arn:aws:"
 UNNAMED = "cdk.json names no account for staging"
-
-
-@pytest.fixture
-def tables(local_table: str, topology_table: str, records: str) -> dict[str, str]:
-    return {"TableName": local_table, "TopologyName": topology_table, "IdempotencyName": records}
-
-
-@pytest.fixture
-def deployed(
-    command_line: CommandLine, engine_url: str, tables: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[CommandLine]:
-    """The command line in the folder of a backend, whose environments `staging` and `prod` are on the engine."""
-    dev = json.loads((ROOT / "cdk.json").read_text())["context"]["environments"]["dev"]
-    write_settings(command_line, prod={**dev, "account": DEFAULT_ACCOUNT_ID}, staging=dev)
-    monkeypatch.chdir(command_line.folder)
-    with mock_aws():
-        keys = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
-        variables = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_DYNAMODB": engine_url}
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        for environment in ("staging", "prod"):
-            deploy(environment, tables)
-        yield replace(command_line, environment={**keys, **variables})
-
-
-def write_settings(command_line: CommandLine, **environments: object) -> None:
-    (command_line.folder / "cdk.json").write_text(json.dumps({"context": {"environments": environments}}))
 
 
 @pytest.fixture
