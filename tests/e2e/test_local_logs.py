@@ -12,6 +12,7 @@ from tests.e2e.systems import soon
 pytestmark = pytest.mark.e2e
 
 SIGNED = {"Authorization": "AWS4-HMAC-SHA256 any"}
+EVE = {"subject": "eve", "scopes": ["users:read", "users:write", "users:all"]}
 ADA = {"email": "ada@example.com", "display_name": "Ada"}
 
 
@@ -78,6 +79,41 @@ def test_a_direct_invocation_leaves_its_line(local_stack: LocalProcess) -> None:
     assert [(row["operation"], row.get("code")) for row in rows] == [("update", "not_found"), ("delete", None)]
     assert {(row["service"], row["tenant"]) for row in rows} == {("dynashard-commands", "invoked")}
     assert len({row["request_id"] for row in rows}) == 2
+
+
+def test_the_logs_say_who_deleted_an_item_in_a_batch(local_stack: LocalProcess) -> None:
+    client, item = local_stack.client("batched"), "users/of-a-batch"
+    stored = client.put(f"/v1/{item}", json=ADA).json()["revision"]
+    requests = [
+        {"operation": "put", "item": {**ADA, "id": "of-a-batch"}, "if_match": stored},
+        {"operation": "create", "item": {**ADA, "id": "beside"}},
+    ]
+    put = client.post("/v1/users/batch", json={"requests": requests})
+    replaced, created = [each["result"] for each in put.json()["outcomes"]]
+    gone = client.post("/v1/users/batch", json={"requests": [{"operation": "delete", "key": {"id": "of-a-batch"}}]})
+    event: dict[str, Any] = {"operation": "batch", "entity": "users", "tenant_id": "batched", "caller": EVE}
+    event["requests"] = [{"operation": "delete", "key": {"id": "of-a-batch"}}]
+    client.post("/2015-03-31/functions/commands/invocations", json=event, headers=SIGNED)
+
+    rows = [row for row in logs(local_stack, "item", item) if row["service"] != "dynashard-changes"]
+
+    assert [(row["service"].removeprefix("dynashard-"), row.get("operation"), row.get("code")) for row in rows] == [
+        ("api", None, None),
+        ("api", "put", None),
+        ("api", "delete", None),
+        ("commands", "delete", "not_found"),
+    ]
+    assert [row["request_id"] for row in rows[1:3]] == [each.headers["x-request-id"] for each in (put, gone)]
+    assert rows[2]["caller"] == rows[0]["caller"]
+    assert rows[3]["caller"] == "eve"
+    soon(
+        lambda: {
+            row["item"]: row["revision"]
+            for row in logs(local_stack, "request", put.headers["x-request-id"])
+            if row["service"] == "dynashard-changes"
+        },
+        {item: replaced["item"]["revision"], "users/beside": created["revision"]},
+    )
 
 
 def test_an_item_whose_id_the_server_makes_is_named_by_its_location(local_stack: LocalProcess) -> None:

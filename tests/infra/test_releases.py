@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from dynashard.schema import TOPOLOGY_UNDERSTOOD
 from dynashard_cdk.build import assets_of
 from dynashard_cdk.bundling import Bundle
-from dynashard_cdk.release import LIVE, release_of
+from dynashard_cdk.release import LIVE, UNDERSTANDS, release_of
 from dynashard_cdk.settings import Settings, load
 from tests.infra.templates import ROOT, Templates, context, of_type
 
@@ -47,6 +48,14 @@ def test_every_function_publishes_a_version_that_stays_and_an_alias_points_at_it
     for version in versions.values():
         # A deployment that fails takes the versions back that it has published.
         assert (version["DeletionPolicy"], version["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_versions_of_a_release_name_the_records_that_it_understands(dev: Templates, stack: str) -> None:
+    for function in of_type(dev[stack], FUNCTION).values():
+        named = function["Properties"]["Environment"]["Variables"][UNDERSTANDS]
+        # As `dynashard rollback` reads it from the configuration of a version.
+        assert named.split(",") == list(TOPOLOGY_UNDERSTOOD)
 
 
 @pytest.mark.parametrize("stack", STACKS)

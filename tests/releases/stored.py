@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from dynashard import Entity, definition
 from dynashard.entity import ItemKey
+from dynashard.errors import DynashardError
 from dynashard.resharding.progress import Pass, Position, Progress, _decode, _update
 from dynashard.topology import Phase, Record
 from dynashard.topology.records import decode, encode, first_record
@@ -52,12 +53,12 @@ NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EXPOSED: Final = exposed()
 SERVED: Final = served_by_name(EXPOSED)
 USER: Final = {"tenant_id": "abc", "id": "ada", "email": "ada@example.com", "display_name": "Ada"}
-Operation, EpisodePlays, SeriesPlays, FollowCount, Follow, Participation = map(
+Operation, EpisodePlays, SeriesPlays, FollowCount, Follow, Participation, Article = map(
     {each.entity.__name__: each.entity for each in EXPOSED}.__getitem__,
-    ("Operation", "EpisodePlays", "SeriesPlays", "FollowCount", "Follow", "Participation"),
+    ("Operation", "EpisodePlays", "SeriesPlays", "FollowCount", "Follow", "Participation", "Article"),
 )
 MODELS: Final[tuple[type[Entity], ...]] = (
-    Operation, Counted, EpisodePlays, SeriesPlays, FollowCount, Follow, Participation
+    Operation, Counted, EpisodePlays, SeriesPlays, FollowCount, Follow, Participation, Article
 )  # fmt: skip
 CODE: Final = [
     str(sys.modules[name].__file__) for name in ("dynashard", "dynashard_patterns", "dynashard_serving", "domain")
@@ -172,7 +173,7 @@ def _items() -> dict[str, Any]:
 
 
 def _read_item(name: str, wire: Any) -> Any:
-    [model] = [each for each in MODELS if each.__name__ == name]
+    [model] = [each for each in MODELS if each.__name__ == name.partition(" ")[0]]
     return definition(model).decode(wire).model_dump(mode="json")
 
 
@@ -190,6 +191,42 @@ _KINDS: Final[Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[[str, An
 }
 
 
+_READERS: Final = {
+    **{kind: reader for kind, (_, reader) in _KINDS.items()},
+    # The attributes that are left of a record when the release has changed it.
+    "rewritten": lambda _, wire: sorted(encode(decode(wire))),
+}
+
+
+def unknown() -> Kinds:
+    """Return what only this release stores. The page on versions says what the release before does with each of it."""
+    # Release 0.1.0 has neither.
+    from dynashard.schema import VERSION  # noqa: PLC0415
+    from dynashard_serving.access import Caller  # noqa: PLC0415
+
+    own = first_record("user.v1.User:abc", 4, now=AT, lease=30.0)
+    index = first_record("user.v1.User|GSI1", 8, now=AT, lease=30.0)
+    family = first_record("user.v1.User", 4, now=AT, lease=30.0)
+    topology = {
+        "epochs": own.publishing(AT, "2026-11-20", 8),
+        "former_counts": index.revised(AT, former=frozenset({4})),
+        "backfilled": family.revised(AT, backfilled={"user.v1.User": "2"}),
+    }
+    records = {name: encode(record) for name, record in topology.items()}
+    article = Article(tenant_id="abc", author="ada", title="Notes", published_at=NOON, created_at=NOON, updated_at=NOON)
+    operation = _items()["Operation"]
+    items = {
+        "Article with its text moved": {
+            **definition(Article).encode(article.__dict__), "text": Pointer("v1", 3, 1000, "ab12").stored()
+        },
+        "Operation of version 2": {**operation, VERSION: {"N": "2"}},
+    }  # fmt: skip
+    key = {"tenant_id": "abc", "id": "ada"}
+    caller = Caller("abc", {"sub": "eve"})
+    body = write_body(SERVED["users"], "abc", Delete(key=key), None, operation_id="o1", accepted_at=AT, caller=caller)
+    return {"topology": records, "rewritten": records, "items": items, "messages": {"judged": body.decode()}}
+
+
 def written() -> Kinds:
     """Return records of each kind as this release stores them."""
     return {kind: _plain(write()) for kind, (write, _) in _KINDS.items()}
@@ -198,9 +235,16 @@ def written() -> Kinds:
 def read(stored: Mapping[str, Mapping[str, Any]]) -> Kinds:
     """Return what this release reads of stored records, as JSON values."""
     return {
-        kind: {name: _plain(_KINDS[kind][1](name, each)) for name, each in records.items()}
+        kind: {name: _plain(_read(_READERS[kind], name, each)) for name, each in records.items()}
         for kind, records in stored.items()
     }
+
+
+def _read(reader: Callable[[str, Any], Any], name: str, stored: Any) -> Any:
+    try:
+        return reader(name, stored)
+    except DynashardError as error:
+        return {"refused": error.code}
 
 
 def _plain(value: Any) -> Any:

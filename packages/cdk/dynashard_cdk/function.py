@@ -8,9 +8,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
+from dynashard.schema import TOPOLOGY_UNDERSTOOD
 from dynashard_cdk.bundling import Bundle
 from dynashard_cdk.encryption import key_statements
-from dynashard_cdk.release import LIVE, RELEASE, describe
+from dynashard_cdk.release import LIVE, RELEASE, UNDERSTANDS, describe
 from dynashard_cdk.settings import Purpose, Settings
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -100,6 +101,7 @@ class PythonFunction(Construct):
             role=self.role,
             environment={
                 RELEASE: release,
+                UNDERSTANDS: ",".join(TOPOLOGY_UNDERSTOOD),
                 "LOG_LEVEL": settings.log_level,
                 **environment,
             },

@@ -16,6 +16,9 @@ LIVE: Final = "live"
 """The alias by which everything invokes a function. It points at the version of the release that runs."""
 RELEASE: Final = "RELEASE"
 """The environment variable with the mark. It is configuration, so a new release publishes versions of all functions."""
+UNDERSTANDS: Final = "UNDERSTANDS"
+"""The environment variable with the attributes of topology records that a release understands, separated by commas.
+`dynashard rollback` compares them with the stored records; nothing else reads it."""
 SOURCES: Final = "sources"
 STACKS: Final = Path(__file__).resolve().parent
 LENGTH: Final = 12

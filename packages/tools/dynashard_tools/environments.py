@@ -93,6 +93,24 @@ class Environment:
                 raise
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Whose credentials are used.
+
+    Attributes:
+        account: the number of the AWS account.
+        arn: the user or role.
+        local_url: the endpoint of a local AWS, which has no accounts; None for AWS.
+    """
+
+    account: str
+    arn: str
+    local_url: str | None = None
+
+    def __str__(self) -> str:
+        return f"account {self.account} ({self.arn})"
+
+
 def backend_context() -> Mapping[str, Any]:
     """Return the context of cdk.json, with the settings of each environment.
 
@@ -164,19 +182,36 @@ def _configured_region(name: str) -> str:
 
 
 def _require_account(environment: Environment, account: str) -> None:
+    credentials = credentials_of(environment, f". {environment.name} is in account {account}")
+    if credentials.local_url is not None:
+        print(f"the account is not checked: {credentials.local_url} is a local AWS", file=sys.stderr)
+    elif credentials.account != account:
+        raise CommandError(
+            f"the credentials are of {credentials}, and the environment {environment.name} is in account {account}: "
+            f"use credentials of {account}, or correct environments.{environment.name}.account in cdk.json. "
+            "Nothing was done"
+        )
+
+
+def credentials_of(environment: Environment, then: str = "") -> Credentials:
+    """Return whose credentials the calls of an environment are made with.
+
+    Args:
+        environment: it chooses the Region.
+        then: what to do if this cannot be read, at the end of the line.
+
+    Raises:
+        CommandError: STS refuses the call, or cannot be called.
+
+    Cost: 1 GetCallerIdentity; none with a local AWS.
+    """
     from botocore.config import Config  # noqa: PLC0415 - the local stack needs no SDK
 
     # A person waits for it, before anything else is done.
     config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
     client = environment.client("sts", config=config)
     if is_local(client.meta.endpoint_url):
-        print(f"the account is not checked: {client.meta.endpoint_url} is a local AWS", file=sys.stderr)
-        return
-    with aws_errors("the account of the credentials cannot be read", f". {environment.name} is in account {account}"):
+        return Credentials("", "", local_url=client.meta.endpoint_url)
+    with aws_errors("the account of the credentials cannot be read", then):
         caller = client.get_caller_identity()
-    if caller["Account"] != account:
-        raise CommandError(
-            f"the credentials are of account {caller['Account']} ({caller['Arn']}), and the environment "
-            f"{environment.name} is in account {account}: use credentials of {account}, or correct "
-            f"environments.{environment.name}.account in cdk.json. Nothing was done"
-        )
+    return Credentials(caller["Account"], caller["Arn"])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
+from dynashard_serving.api.request_log import WARNING
 from dynashard_serving.telemetry import metric_names as names
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import caller_on
@@ -74,3 +75,61 @@ def test_a_line_names_the_item_that_its_request_is_about(caller: Caller, capsys:
         ("users/nobody", None),
     ]
     assert {line["caller"] for line in lines} == {"tester"}
+
+
+BATCH: list[dict[str, Any]] = [
+    {"operation": "get", "key": {"id": "bob"}},
+    {"operation": "create", "item": a_user(email="new@example.com")},
+    {"operation": "put", "item": a_user(id="cyd", email="no address")},
+    {"operation": "update", "key": {"id": "bob"}, "patch": {"display_name": "Bob"}},
+    {"operation": "delete", "key": {"id": "ada"}},
+]
+
+
+def test_each_request_of_a_batch_has_a_line_beside_that_of_the_batch(
+    caller: Caller, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+
+    answer = caller.post("/v1/users/batch", {"requests": BATCH})
+
+    whole, *lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    got, made, _, changed, _ = [each.get("result") for each in answer.json["outcomes"]]
+    assert [
+        (line["operation"], line.get("item"), line.get("revision"), line.get("code"), line["entity"]) for line in lines
+    ] == [
+        ("get", "users/bob", got["revision"], None, "user.v1.User"),
+        ("create", f"users/{made['id']}", made["revision"], None, "user.v1.User"),
+        ("put", "users/cyd", None, "validation_failed", "user.v1.User"),
+        ("update", "users/bob", changed["revision"], None, "user.v1.User"),
+        ("delete", "users/ada", None, None, "user.v1.User"),
+    ]
+    of_request = ("request_id", "tenant", "caller")
+    assert {tuple(line[name] for name in of_request) for line in (whole, *lines)} == {
+        (answer.headers["x-request-id"], whole["tenant"], "tester")
+    }
+    # Only the batch itself counts in metrics and in queries over requests.
+    assert (whole["message"], "_aws" in whole, "item" in whole) == ("request", True, False)
+    assert {(line["message"], "_aws" in line) for line in lines} == {("batch", False)}
+
+
+def test_a_level_above_info_hides_the_lines_of_a_batchs_requests(
+    transport: Transport, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caller = caller_on(transport, table, environment="dev", log_level=WARNING)
+
+    caller.post("/v1/users/batch", {"requests": BATCH})
+
+    assert [json.loads(line)["message"] for line in capsys.readouterr().out.splitlines()] == ["request"]
+
+
+def test_without_keys_the_lines_of_a_batch_name_no_item(
+    transport: Transport, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caller = caller_on(transport, table, environment="dev", log_item_keys=False)
+
+    caller.post("/v1/users/batch", {"requests": BATCH})
+
+    _, *lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == len(BATCH)
+    assert not {"item", "caller"} & {name for line in lines for name in line}

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import JsonValue
 
 from dynashard import Entity, Key, Registry, Shards, definition, new_id
+from dynashard.entity import EntityDefinition
 from dynashard.errors import DeclarationError
 from dynashard.resharding import Scope
 from dynashard.schema import PK, SK
@@ -78,7 +79,7 @@ def misplaced(world: Epochs) -> list[str]:
     for item in world.inner.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]:
         model = {"timed.v1.Case": Case, "timed.v1.Share": Share}.get(item["Type"]["S"])
         if model is not None:
-            entity = definition(model)
+            entity: EntityDefinition[Any] = definition(model)  # type: ignore[arg-type]
             fields = entity.decode(item)
             if router.stored_key(entity, entity.key_of(fields))[PK] != item[PK]:
                 wrong.append(item[SK]["S"])

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from dynashard import Entity, Key, Registry
 from dynashard_serving.changes.lines import Described
 from dynashard_serving.commands.lines import described
+from dynashard_serving.declare import Exposed
+from dynashard_serving.operations.described import described_item
 from dynashard_serving.operations.outcomes import done
 from dynashard_serving.operations.served import Served, served_by_name
 from tests.domain_served import ENTITIES
@@ -126,3 +129,55 @@ def test_each_item_of_a_batch_has_its_line() -> None:
         ("users/2", "delete", "throttled"),
         (None, "batch_write", None),
     ]
+
+
+def test_each_request_of_a_mixed_batch_has_its_line() -> None:
+    requests = [
+        {"operation": "create", "item": {"email": "a@example.com"}},
+        {"operation": "put", "item": {"id": "1"}},
+        {"operation": "update", "key": {"id": "2"}, "patch": {}},
+        {"operation": "delete", "key": {"id": "3"}},
+    ]
+    caller = {"subject": "eve", "scopes": []}
+    event = {"operation": "batch", "entity": "users", "tenant_id": "abc", "caller": caller, "requests": requests}
+    results = [{"id": "made", "revision": "R"}, {"item": {"id": "1", "revision": "S"}, "created": False}]
+    outcomes = [*map(done, results), {"ok": False, "error": {"code": "throttled"}}, done(None)]
+
+    lines = list(described(event, done(outcomes), SERVED))
+
+    assert [(line.get("item"), line["operation"], line.get("revision"), line["code"]) for line in lines] == [
+        ("users/made", "create", "R", None),
+        ("users/1", "put", "S", None),
+        ("users/2", "update", None, "throttled"),
+        ("users/3", "delete", None, None),
+        (None, "batch", None, None),
+    ]
+    assert {(line["tenant"], line["entity"], line["caller"]) for line in lines} == {("abc", "user.v1.User", "eve")}
+
+
+@pytest.mark.parametrize("operation", ["batch", "batch_write"])
+def test_a_batch_that_was_refused_has_one_line(operation: str) -> None:
+    event = {"operation": operation, "entity": "users", "requests": 1, "put": 1, "caller": "eve"}
+
+    [line] = described(event, {"ok": False, "error": {"code": "invalid"}}, SERVED)
+
+    assert (line["operation"], line["code"], line.get("caller")) == (operation, "invalid", None)
+
+
+class Box(Entity, name="test.v1.Box", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    """An item with a field that is called as the member of a put's result."""
+
+    tenant_id: str
+    id: str
+    item: dict[str, str]
+
+
+def test_an_item_with_a_field_of_the_name_item_is_named_by_its_own_key() -> None:
+    served = Served(Exposed(Box, path="boxes", operations=("create",)))
+    stored = {"id": "b1", "revision": "R", "item": {"id": "inside"}}
+
+    assert described_item(served, None, done(stored)) == {"item": "boxes/b1", "revision": "R"}
+    assert described_item(served, None, done({"item": stored, "created": True})) == {
+        "item": "boxes/b1",
+        "revision": "R",
+    }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -20,13 +20,13 @@ from domain.samples.pings import Ping
 from domain.samples.seats import Seats
 from domain.samples.teams import Team
 from domain.samples.users import User
-from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
+from dynashard import Dynashard, Entity, Key, Registry, Shards, Unique, definition
 from dynashard.schema import MOVED_TO, PK, SK, TYPE
 from dynashard.testing.faults import FaultyTransport, meanwhile, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, partition_key
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
-from dynashard_patterns import CounterStore, EdgeStore
+from dynashard_patterns import Attachment, CounterStore, EdgeStore
 from dynashard_tools.account.purging import found, purge
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.connection import Backend, open_backend
@@ -259,6 +259,67 @@ def test_only_the_partitions_of_a_tenant_are_read_if_they_are_known(backend: Bac
     assert [dict(each.fields) for each in partitions] == [{"tenant_id": tenant}]
     assert others == []
     assert (wire.sent("Scan"), wire.sent("Query")) == (0, 27)
+
+
+class Member(
+    Entity,
+    name="member.v1.Member",
+    key=Key("{tenant_id}", "{id}"),
+    shards=Shards(2),
+    unique=("email", Unique("badge", within="")),
+    registry=Registry(),
+):
+    """An entity whose logical partitions are whole tenants, and whose reservations have partitions of their own."""
+
+    tenant_id: str
+    id: str
+    email: str
+    badge: str
+
+
+class Report(Entity, name="report.v1.Report", key=Key("{tenant_id}", "{id}"), shards=Shards(2), registry=Registry()):
+    """An entity whose logical partitions are whole tenants, and whose attachments have partitions of their own."""
+
+    tenant_id: str
+    id: str
+    text: Annotated[str | None, Attachment()] = None
+
+
+def test_a_purge_also_finds_the_reservations_that_no_item_names_any_more(
+    backend: Backend, db: Dynashard, tenant: str
+) -> None:
+    members = db.collection(Member)
+    # Badges are unique in the whole table, so the keys of their reservations do not name the tenant.
+    badges = [f"{tenant[::-1]}{number}" for number in range(3)]
+    for number, badge in enumerate(badges):
+        members.create(tenant_id=tenant, id=f"m{number}", email=f"{number}@example.com", badge=badge)
+    data = TenantData(backend.transport, backend.table, [Member], largest_count=lambda *_: 2)
+    [gone] = [each for some in data.stored(tenant, lambda _: None) for each in some if each.key[SK]["S"] == "m1"]
+    remove(backend, gone.key)
+
+    done = purge(data, tenant, scanned=lambda _: None, removed=lambda _: None)
+
+    assert done.removed == {
+        "member.v1.Member": 2, "member.v1.Member~unique~email": 3, "member.v1.Member~unique~badge": 3
+    }  # fmt: skip
+    members.create(tenant_id=f"{tenant}2", id="x", email="x@example.com", badge=badges[1])
+
+
+def test_an_export_reads_no_other_partitions_for_attachments_and_unique_fields(
+    backend: Backend, db: Dynashard, tenant: str
+) -> None:
+    db.collection(Member).create(tenant_id=tenant, id="m1", email="m@example.com", badge=tenant)
+    db.collection(Report).create(tenant_id=tenant, id="r1", text=large(3, 20)["noise"])
+    wire = FaultyTransport(backend.transport)
+    data = TenantData(wire, backend.table, [Member, Report], largest_count=lambda *_: 2)
+
+    found_partitions = [dict(each.fields) for each in data.partitions(tenant, 0, lambda _: None)]
+    scans_of_export = wire.sent("Scan")
+    stored = [each for some in data.stored(tenant, lambda _: None) for each in some]
+
+    assert found_partitions == [{"tenant_id": tenant}, {"tenant_id": tenant}]
+    assert (scans_of_export, wire.sent("Scan") > 0) == (0, True)
+    assert {each.kind for each in stored} >= {"member.v1.Member~unique~email", "report.v1.Report~text"}
 
 
 def test_a_scan_for_a_tenant_transfers_no_keys_of_others(backend: Backend, tenant: str) -> None:

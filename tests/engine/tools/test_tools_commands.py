@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import boto3
-import orjson
 import pytest
 from moto import mock_aws
 
@@ -15,6 +13,7 @@ from domain.samples.users import User
 from dynashard.service import Collection
 from tests.domain_served import ENTITIES
 from tests.engine.command_line import CommandLine, emails_of, expected, user
+from tests.engine.tools.deployed_stack import deploy
 
 pytestmark = pytest.mark.engine
 
@@ -176,17 +175,6 @@ def test_an_unwritable_checkpoint_is_reported_before_anything_is_loaded(
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
     assert "name another file with --state" in ended.err
     assert emails_of(users, tenant) == []
-
-
-def deploy(environment: str, outputs: dict[str, str]) -> None:
-    """Create a data stack with the outputs that commands read."""
-    template = {
-        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-        "Outputs": {name: {"Value": value} for name, value in outputs.items()},
-    }
-    boto3.client("cloudformation", region_name="us-east-1").create_stack(
-        StackName=f"Dynashard-{environment}-Data", TemplateBody=orjson.dumps(template).decode()
-    )
 
 
 @pytest.fixture

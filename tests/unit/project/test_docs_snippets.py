@@ -18,6 +18,7 @@ from dynashard import DeclarationError, Registry, definition
 from dynashard_tools.commands import app
 from dynashard_tools.new.template import rendered
 from tests.markdown import ROOT, Snippet, pages, prose, snippets
+from tests.unchanged import RECORDS
 
 pytestmark = pytest.mark.unit
 
@@ -42,6 +43,8 @@ FUTURE = {
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?dynashard (.*)$")
 TARGETS = r"^([a-z0-9-]+):.*## "
 TARGET = re.compile(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)")
+BUILT = re.compile(r"`(build/[\w-]+(?:\.\w+)+)`")
+LOOP = re.compile(r"for name in ([^;]+); do(.*?)\bdone\b", re.DOTALL)
 FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stacks|tests|tools)/[\w./*-]+)`")
 
 
@@ -274,3 +277,19 @@ def test_named_targets_and_files_exist() -> None:
     assert {page.name: unknown for page in current if (unknown := targets_in(page) - targets[page])} == {}
     files = {file for page in current for file in files_in(page)} - made.keys()
     assert [file for file in sorted(files) if not any(ROOT.glob(file.rstrip("/")))] == []
+
+
+def written_by_make(makefile: str) -> set[str]:
+    """Return the files in `build` that the commands of a Makefile name, in its loops one for each name."""
+    looped = LOOP.sub(lambda loop: "\n".join(loop[2].replace("$$name", name) for name in loop[1].split()), makefile)
+    return set(re.findall(r"build/[\w-]+(?:\.\w+)+", looped))
+
+
+def test_a_file_in_build_that_a_page_names_is_written_by_a_target_or_by_the_tests() -> None:
+    written = written_by_make((ROOT / "Makefile").read_text("utf-8")) | {RECORDS.as_posix()}
+    current = [page for page in pages() if page.name != "CHANGELOG.md"]
+
+    named = {file for page in current for _, line in prose(page.read_text("utf-8")) for file in BUILT.findall(line)}
+
+    assert "build/sbom-sharding.cdx.json" in named
+    assert named - written == set()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from dynashard import schema
 from tests.releases.archive import unpacked
 from tests.releases.golden import kept, under
-from tests.releases.stored import read, written
+from tests.releases.stored import read, unknown, written
 from tests.shared import made_once
 
 pytestmark = pytest.mark.unit
@@ -46,6 +47,37 @@ def test_the_release_before_reads_the_records_of_this_one(tmp_path_factory: pyte
     assert [path for path in older["code"] if not Path(path).is_relative_to(checkout)] == []
     assert older["read"].keys() == stored.keys()
     assert differences(older["read"], read(stored)) == []
+
+
+def test_the_release_before_refuses_or_passes_over_what_only_this_one_stores(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    checkout = made_once(tmp_path_factory, f"release-{RELEASE}", lambda folder: unpacked(RELEASE, folder))
+    stored = unknown()
+
+    older = under(checkout / ".venv" / "bin" / "python", "stored.py", given=json.dumps(stored))["read"]
+    ours = read(stored)
+
+    refused = {"refused": "undecodable_item"}
+    # An item placed by the wrong count would be lost, so the release before must not read the count.
+    assert older["topology"]["epochs"] == older["rewritten"]["epochs"] == refused
+    assert older["items"]["Article with its text moved"] == refused
+    # Without the version it would be read as an item of this one's declaration.
+    assert older["items"]["Operation of version 2"]["id"] == "o1"
+    assert ours["items"]["Operation of version 2"] == {"refused": "newer_item"}
+    for name in ("former_counts", "backfilled"):
+        assert older["topology"][name][0]["count"] == ours["topology"][name][0]["count"]
+        # If it changes the record, it drops the attribute.
+        assert set(ours["rewritten"][name]) - set(older["rewritten"][name]) == {name}
+    # It does not know who has sent a write, and judges it by nothing.
+    assert older["messages"]["judged"] == ours["messages"]["judged"]
+
+
+def test_a_rollback_looks_for_each_new_attribute_that_the_release_before_cannot_do_without() -> None:
+    known = {name for record in kept(RELEASE, "stored")["stored"]["topology"].values() for name in record}
+
+    # Without what backfills have completed, listings say that they may lack items, which is true until the next build.
+    assert schema.TOPOLOGY_ATTRIBUTES - known == {*schema.TOPOLOGY_UNDERSTOOD, schema.TOPOLOGY_BACKFILLED}
 
 
 @pytest.mark.parametrize("kind", ["topology", "progress", "pointers", "manifests", "items"])

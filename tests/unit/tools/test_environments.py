@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from dynashard_tools.aws_account import show_account
 from dynashard_tools.environments import environment_in
 from dynashard_tools.failure import CommandError
 
@@ -58,3 +60,14 @@ def test_the_account_is_not_checked_on_a_local_aws(
     environment_in({"prod": {"region": "eu-west-1", "account": "111122223333"}}, "prod", {})
 
     assert "the account is not checked: http://127.0.0.1:9 is a local AWS" in capsys.readouterr().err
+
+
+def test_credentials_that_cannot_be_read_end_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text('{"context": {"environments": {"dev": {"region": "eu-west-1"}}}}')
+    monkeypatch.chdir(tmp_path)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+    with pytest.raises(CommandError, match="the account of the credentials cannot be read: Unable to locate"):
+        show_account("dev", answered=True)

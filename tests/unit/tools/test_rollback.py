@@ -11,8 +11,9 @@ from botocore.stub import ANY, Stubber
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynashard.schema import TOPOLOGY_UNDERSTOOD
 from dynashard_tools.failure import CommandError
-from dynashard_tools.rollback.aliases import move
+from dynashard_tools.rollback.aliases import function_of, move
 from dynashard_tools.rollback.releases import Function, Move, Version, plan, releases_of
 from tests.depth import examples
 
@@ -184,3 +185,32 @@ def test_an_alias_that_somebody_else_has_changed_is_left_alone(stubbed: tuple[An
 
     with pytest.raises(CommandError, match=r"the alias of Api-function cannot be changed.*RevisionId"):
         move(client, step)
+
+
+def test_versions_name_what_they_understand_and_older_ones_name_nothing(stubbed: tuple[Any, Stubber]) -> None:
+    client, stub = stubbed
+    about = {"LastModified": "2026-11-23T12:00:00.000+0000", "Runtime": "python3.13"}
+    versions = [
+        {**about, "Version": "1", "Description": "release a", "Environment": {"Variables": {"RELEASE": "a"}}},
+        {**about, "Version": "2", "Description": "release b", "Environment": {"Variables": {"UNDERSTANDS": "x,y"}}},
+        {**about, "Version": "3", "Description": "release c"},
+    ]
+    alias = {"Name": "live", "FunctionVersion": "3", "RevisionId": "r"}
+    stub.add_response("list_aliases", {"Aliases": [alias]}, {"FunctionName": "api"})
+    stub.add_response("list_versions_by_function", {"Versions": versions}, {"FunctionName": "api"})
+
+    found = function_of(client, "Api", "api")
+
+    assert [sorted(each.understands) for each in found.versions] == [[], ["x", "y"], []]
+
+
+def test_a_release_understands_what_all_of_its_functions_understand() -> None:
+    both, one = frozenset({"x", "y"}), frozenset({"y"})
+    functions = [
+        replace(each, versions=[replace(version, understands=knows) for version in each.versions])
+        for each, knows in zip(backend("ab"), (both, one, both), strict=True)
+    ]
+
+    assert plan(functions).understands == one
+    # Nothing changes, so nothing is asked.
+    assert plan(after(functions, plan(functions).moves), "a").understands == frozenset(TOPOLOGY_UNDERSTOOD)

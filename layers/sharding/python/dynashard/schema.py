@@ -103,6 +103,9 @@ TOPOLOGY_ATTRIBUTES: Final = frozenset(
     | {TOPOLOGY_ACTIVE, TOPOLOGY_EPOCHS, TOPOLOGY_FORMER_COUNTS, TOPOLOGY_BACKFILLED}
 )
 """What a record of the topology table has. Attributes of other names belong to another release."""
+TOPOLOGY_UNDERSTOOD: Final = (TOPOLOGY_EPOCHS, TOPOLOGY_FORMER_COUNTS)
+"""Attributes without which a release cannot work on what the record is about. The versions of a release name those that
+it understands."""
 TOPOLOGY_HISTORY_LENGTH: Final = 20
 
 IDEMPOTENCY_KEY: Final = "id"

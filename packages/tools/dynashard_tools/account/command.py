@@ -14,6 +14,7 @@ from dynashard_tools.account.exporting import export as export_items
 from dynashard_tools.account.purging import Purged, found, purge
 from dynashard_tools.account.records import PurgeRecord
 from dynashard_tools.account.tenant_data import Scanned, TenantData
+from dynashard_tools.aws_account import OPTION, require_account
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import models
 from dynashard_tools.failure import CommandError, on_interrupt
@@ -60,18 +61,27 @@ def remove(
     ] = None,
     environment: Environment = None,
     *,
+    aws_account: Annotated[
+        str | None,
+        typer.Option(OPTION, help="The AWS account of the environment, for programs, if cdk.json does not name it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove all stored items of an account for good, with their attachments and copies.
 
     Revoke the account's tokens first. It reads the table again until it finds nothing; if it is interrupted, run it
     again. It records the purge, so that `dynashard restore` repeats it.
+
+    If cdk.json names no AWS account for the environment, --confirm is not enough: it prints whose credentials it would
+    use and asks, or --aws-account names the account.
     """
     if confirm not in (None, tenant):
         raise CommandError(
             f"--confirm is {confirm!r}, and the account is {tenant!r}: nothing was removed. Name the same account"
         )
     backend = open_backend(environment)
+    if confirm is not None:
+        require_account(environment, aws_account)
     data = _tenant_data(backend)
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
         scanned, done = work.adders(2)

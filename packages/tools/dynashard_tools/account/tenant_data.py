@@ -2,7 +2,8 @@
 
 A tenant's items may be in many logical partitions, such as one for each user, incident or day, and only the items show
 which. Then the whole table is read. Each of their keys begins with the tenant, so a stored key alone shows whose it is.
-If the tenant is the whole partition of every entity, its partitions are known, and only they are read.
+If the tenant is the whole partition of every entity, its partitions are known, and only they are read. What is stored
+beside items, in partitions of its own, is found in the whole table all the same.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,7 +88,7 @@ class TenantData:
             "ProjectionExpression": f"{PK}, {SK}, #type, {OWNER_PARTITION}",
             "ExpressionAttributeNames": {"#type": TYPE},
         }
-        found = self._pages(request, tenant, scanned)
+        found = self._pages(request, tenant, scanned, self._keys_of_all(tenant))
         return ([_held(item) for item in items if mine.fit(self._owning(item))] for items in found)
 
     def _owning(self, item: Wire) -> str:
@@ -118,7 +119,8 @@ class TenantData:
             "ExpressionAttributeValues": {":tenant": {"S": tenant}},
         }
         found: dict[tuple[str, str], Partition] = {}
-        for item in (item for items in self._pages(request, tenant, scanned) for item in items):
+        answers = self._pages(request, tenant, scanned, self._keys_of_items(tenant))
+        for item in (item for items in answers for item in items):
             entity = self._entities.get(item.get(TYPE, {}).get("S", ""))
             if entity is not None and is_live(item, int(now)):
                 # Another item of the partition names it, and what does not fit is named where it is read.
@@ -170,9 +172,11 @@ class TenantData:
             divided.update(f"{kind_of(entity, name)}:{tenant}{_divider(entity)}" for name in entity.attachments)
         return _Beginnings(frozenset(whole), tuple(sorted(divided)))
 
-    def _pages(self, request: Mapping[str, Any], tenant: str, scanned: Scanned) -> Iterator[list[Wire]]:
+    def _pages(
+        self, request: Mapping[str, Any], tenant: str, scanned: Scanned, keys: Sequence[str] | None
+    ) -> Iterator[list[Wire]]:
+        """Read the partitions with these keys, or the whole table."""
         whole = {"TableName": self._table, **request}
-        keys = self._known_keys(tenant)
         # A scan without a filter of its own would transfer the keys of all tenants; a Query cannot filter by its key.
         narrow = {
             "FilterExpression": f"contains({PK}, :tenant) OR contains({OWNER_PARTITION}, :tenant)",
@@ -184,11 +188,19 @@ class TenantData:
                 scanned(int(answer.get("ScannedCount", 0)))
                 yield answer["Items"]
 
-    def _known_keys(self, tenant: str) -> list[str] | None:
-        """Every stored partition key that a tenant's items may have, under each count; None if the items tell."""
+    def _keys_of_all(self, tenant: str) -> list[str] | None:
+        """Return every stored partition key that anything of a tenant may have; None if only the table shows them.
+
+        The items would show their attachments and their reservations, but not those that were left over, by an item
+        that somebody has deleted by hand or by a purge that was interrupted.
+        """
+        beside = any(each.attachments or each.unique for each in self._entities.values())
+        return None if beside else self._keys_of_items(tenant)
+
+    def _keys_of_items(self, tenant: str) -> list[str] | None:
+        """Return every stored partition key that a tenant's items may have, by each count; None if the items tell."""
         entities = self._entities.values()
-        known = all(each.partition_fields == (TENANT,) and not (each.attachments or each.unique) for each in entities)
-        if self._largest_count is None or not known:
+        if self._largest_count is None or any(each.partition_fields != (TENANT,) for each in entities):
             return None
         keys: dict[str, None] = {}
         for entity in entities:

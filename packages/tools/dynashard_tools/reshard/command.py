@@ -10,11 +10,12 @@ import typer
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Status
 from dynashard.resharding.checks import check_possible
+from dynashard_tools.aws_account import show_account
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, EntityName, Environment
-from dynashard_tools.reshard.consent import require_consent
+from dynashard_tools.reshard.consent import on_terminal, require_consent
 from dynashard_tools.reshard.description import arguments, line, lines, overdue, reached, shards
 from dynashard_tools.reshard.driving import driven
 from dynashard_tools.reshard.halting import halt
@@ -68,7 +69,8 @@ def start(
     """Request another shard count, which a worker carries out.
 
     First it prints on standard error what the resize is expected to take: items, units, dollars and time at the mover's
-    share. On a terminal it asks whether to start, unless `--yes` is given; a script without a terminal is not asked.
+    share. On a terminal it asks whether to start, unless `--yes` is given; a script without a terminal is not asked. If
+    cdk.json names no account for the environment, it prints whose credentials it uses, and a script needs `--yes`.
 
     It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still empty, add
     `--create`.
@@ -94,6 +96,7 @@ def start(
     def begin(scope: Scope) -> Status:
         return resharder.start(scope, to, budget=budget, share=share, survey=survey, rewrite=rewrite or None)
 
+    show_account(environment, answered=yes or on_terminal())
     require_consent(resharder, chosen, to, budget=budget, share=share, rewrite=rewrite, yes=yes)
 
     begun, refused = _each(resharder, chosen, begin, skip="same_count" if everything else None)

@@ -15,6 +15,11 @@ _MOST: Final = 5
 """Changes that are estimated one by one. More of them are started alike, and the first few show what each takes."""
 
 
+def on_terminal() -> bool:
+    """Whether a person reads what is printed on standard error, and can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def require_consent(
     resharder: Resharder,
     scopes: Sequence[Scope],
@@ -24,7 +29,7 @@ def require_consent(
     share: float | None,
     rewrite: bool = False,
     yes: bool,
-    terminal: Callable[[], bool] = lambda: sys.stdin.isatty() and sys.stderr.isatty(),
+    terminal: Callable[[], bool] = on_terminal,
     ask: Callable[[str], bool] = lambda text: typer.confirm(text, err=True),
 ) -> None:
     """Print the estimate of each resize on standard error; on a terminal, ask whether to start unless `yes` is set.

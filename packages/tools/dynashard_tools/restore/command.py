@@ -13,6 +13,7 @@ import typer
 
 from dynashard_local.root import backend_root
 from dynashard_tools.account.command import purged
+from dynashard_tools.aws_account import show_account
 from dynashard_tools.connection import RESTORED, open_backend
 from dynashard_tools.environments import aws_errors, backend_context, environment_named
 from dynashard_tools.failure import DONE, WITH_ERRORS, CommandError
@@ -38,7 +39,10 @@ def restore(
     docs/runbooks/restore.md describes each step.
     """
     with aws_errors("AWS has refused a call", ". Run the command again to continue"):
-        run(restore_of(environment, moment_of(to)))
+        found = restore_of(environment, moment_of(to))
+        # Each step asks, so nothing is done in this account unless somebody has read its number.
+        show_account(environment, answered=True)
+        run(found)
 
 
 def run(found: Restore) -> None:

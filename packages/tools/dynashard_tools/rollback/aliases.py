@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from dynashard_cdk.release import LIVE, RELEASES
+from dynashard_cdk.release import LIVE, RELEASES, UNDERSTANDS
 from dynashard_tools.environments import Environment, aws_errors
 from dynashard_tools.failure import CommandError
 from dynashard_tools.rollback.releases import Function, Move, Version
@@ -27,7 +27,7 @@ def functions_of(environment: Environment) -> list[Function]:
     one more for every 50 versions.
     """
     client = environment.client("lambda")
-    found = [_function(client, part, name) for part in PARTS for name in _names(environment, part)]
+    found = [function_of(client, part, name) for part in PARTS for name in _names(environment, part)]
     if not found:
         raise CommandError(f"{environment.name} has no functions with the alias {LIVE}: deploy this version first")
     return found
@@ -80,7 +80,11 @@ def _names(environment: Environment, part: str) -> list[str]:
     return sorted(arn.split(":")[6] for arn in aliases)
 
 
-def _function(client: Any, part: str, name: str) -> Function:
+def function_of(client: Any, part: str, name: str) -> Function:
+    """Return a function of a stack with its versions.
+
+    Raises `CommandError` if it has no alias, or AWS refuses a call. Cost: as `functions_of` for a function.
+    """
     with aws_errors(f"the versions of {name} cannot be read"):
         aliases = {each["Name"]: each for each in _all(client.list_aliases, "Aliases", name)}
         versions = list(_all(client.list_versions_by_function, "Versions", name))
@@ -102,8 +106,12 @@ def _function(client: Any, part: str, name: str) -> Function:
 def _version(published: Mapping[str, Any]) -> Version:
     named = RELEASES.fullmatch(published["Description"])
     assert named is not None  # noqa: S101 -- chosen by the caller
+    understood = published.get("Environment", {}).get("Variables", {}).get(UNDERSTANDS, "")
     return Version(
-        int(published["Version"]), named[1], datetime.strptime(published["LastModified"], "%Y-%m-%dT%H:%M:%S.%f%z")
+        int(published["Version"]),
+        named[1],
+        datetime.strptime(published["LastModified"], "%Y-%m-%dT%H:%M:%S.%f%z"),
+        understands=frozenset(filter(None, understood.split(","))),
     )
 
 

@@ -8,16 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from dynashard.schema import TOPOLOGY_UNDERSTOOD
 from dynashard_tools.failure import CommandError
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A published version of a function; `published` is when its code or configuration was last changed."""
+    """A published version of a function.
+
+    Attributes:
+        published: when its code or configuration was last changed.
+        understands: the attributes of topology records that its code understands; none before releases named them.
+    """
 
     number: int
     release: str
     published: datetime
+    understands: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,12 @@ class Plan:
     moves: Sequence[Move]
     there: Sequence[Function]
     younger: Sequence[Function]
+
+    @property
+    def understands(self) -> frozenset[str]:
+        """The attributes of topology records that all code understands to which functions are moved."""
+        known = [each.to.understands for each in self.moves]
+        return known[0].intersection(*known[1:]) if known else frozenset(TOPOLOGY_UNDERSTOOD)
 
 
 def releases_of(functions: Sequence[Function]) -> list[Release]:

@@ -121,6 +121,7 @@ class App:
                 item=_item_of(request, response),
                 revision=_revision_of(response),
                 caller=caller_of(request.event),
+                described=response.described,
             )
         )
         return response

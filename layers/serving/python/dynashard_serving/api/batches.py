@@ -9,6 +9,7 @@ from dynashard_serving.api.parameters import consistent_only
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.operations.described import described_requests
 from dynashard_serving.operations.mixed_batches import MixedBatch, MixedBatches
 
 REQUESTS: Final = "requests"
@@ -24,8 +25,11 @@ class BatchRoute:
 
     def run(self, incoming: ApiRequest) -> Response[Any]:
         """`POST`: 200 with an outcome for each request."""
-        outcomes = self._batches.run(self._resource.served, batch_of(incoming))
-        return json_response({OUTCOMES: outcomes}, HTTPStatus.OK)
+        served, batch = self._resource.served, batch_of(incoming)
+        outcomes = self._batches.run(served, batch)
+        response = json_response({OUTCOMES: outcomes}, HTTPStatus.OK)
+        response.described = list(described_requests(served, batch.requests, outcomes))
+        return response
 
 
 def batch_of(incoming: ApiRequest) -> MixedBatch:

@@ -9,7 +9,7 @@ with theirs.
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -60,6 +60,7 @@ class Observed(NamedTuple):
 
     `items` is how many items a page has; None unless the answer is a page. `item` is the path of the item that the
     request is about, below the version, `revision` what it has after the request, and `caller` the token's subject.
+    `described` is what to log of each request of a batch, besides the line of the batch.
     """
 
     request_id: str
@@ -75,6 +76,7 @@ class Observed(NamedTuple):
     item: str | None = None
     revision: str | None = None
     caller: str | None = None
+    described: Sequence[Mapping[str, Any]] = ()
 
 
 class Observer:
@@ -105,9 +107,12 @@ class Observer:
         self._event("growth", growth_fields(report), WARNING, counted=growth_metric(report))
 
     def answered(self, observed: Observed) -> None:
-        """Log a request with its metrics."""
+        """Log a request with its metrics, and each request of a batch."""
         if self._metrics or (INFO if observed.error is None else ERROR) >= self._level:
             _write(self._lines.line(observed, time.time()))
+        for each in observed.described:
+            about = {"request_id": observed.request_id, "tenant": observed.tenant, "caller": observed.caller, **each}
+            self._event("batch", about, INFO)
 
     def _event(self, message: str, about: Mapping[str, Any], level: int, counted: str | None = None) -> None:
         if level >= self._level or (counted is not None and self._metrics):

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Generic, TypeVar
 
@@ -27,6 +27,7 @@ class Response(Generic[Body]):
         body: text or bytes.
         headers: by name, the content type included.
         items: how many items a page has, for the metrics; None for any other answer.
+        described: what the log says of each request of a batch; empty for any other answer.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class Response(Generic[Body]):
         headers: Mapping[str, str] | None = None,
         *,
         items: int | None = None,
+        described: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.status_code = int(status_code)
         self.content_type = content_type
         self.body = body
         self.headers = dict(headers or {})
         self.items = items
+        self.described = described
         if content_type:
             self.headers.setdefault("Content-Type", content_type)
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dynashard_serving.documents import REVISION, TENANT
+from dynashard_serving.commands.request import CALLER
+from dynashard_serving.documents import TENANT
+from dynashard_serving.operations.described import code_of, described_item, described_requests, text_of
 from dynashard_serving.operations.outcomes import Outcome
 from dynashard_serving.operations.served import Served
 
@@ -15,33 +17,24 @@ def described(event: Any, answer: Outcome, entities: Mapping[str, Served]) -> It
     """Yield what the log says of an answered request, whatever it was."""
     if not isinstance(event, Mapping):
         event = {}
-    name, operation = event.get("entity"), _text(event.get("operation"))
+    name, operation, caller = event.get("entity"), text_of(event.get("operation")), event.get(CALLER)
     served = entities.get(name) if isinstance(name, str) else None
-    about = {"tenant": _text(event.get(TENANT)), "operation": operation, "entity": _text(name)}
+    about = {"tenant": text_of(event.get(TENANT)), "operation": operation, "entity": text_of(name)}
+    if isinstance(caller, Mapping):
+        about["caller"] = text_of(caller.get("subject"))
     if served is not None:
         about["entity"] = served.name
-        if operation == "batch_write" and answer["ok"]:
-            for written in _WRITTEN:
-                given = event.get(written)
-                for key, outcome in zip(given or (), answer["result"].get(written, ()), strict=False):
-                    yield {**about, "operation": written, **_item(served, key, outcome), "code": _code(outcome)}
-        about |= _item(served, event.get("key") or event.get("item"), answer)
-    yield {**about, "code": _code(answer)}
+        if answer["ok"]:
+            yield from ({**about, **each} for each in _items(served, operation, event, answer["result"]))
+        about |= described_item(served, event.get("key") or event.get("item"), answer)
+    yield {**about, "code": code_of(answer)}
 
 
-def _item(served: Served, given: Any, outcome: Outcome) -> dict[str, Any]:
-    """Return the item of an outcome and its revision. The result has both, unless the item was deleted."""
-    result = outcome["result"] if outcome["ok"] else None
-    document = result.get("item", result) if isinstance(result, Mapping) else None
-    for each in (document, given):
-        if isinstance(each, Mapping) and (name := served.item_name(each)) is not None:
-            return {"item": name, "revision": _text(each.get(REVISION))}
-    return {}
-
-
-def _code(outcome: Outcome) -> str | None:
-    return None if outcome["ok"] else str(outcome["error"]["code"])
-
-
-def _text(value: Any) -> str | None:
-    return value[:200] if isinstance(value, str) else None
+def _items(served: Served, operation: str | None, event: Mapping[str, Any], result: Any) -> Iterator[dict[str, Any]]:
+    """Yield what the log says of each item of a batch that was done."""
+    if operation == "batch":
+        yield from described_requests(served, event["requests"], result)
+    elif operation == "batch_write":
+        for written in _WRITTEN:
+            for given, outcome in zip(event.get(written) or (), result.get(written, ()), strict=False):
+                yield {"operation": written, **described_item(served, given, outcome), "code": code_of(outcome)}

@@ -14,4 +14,5 @@ Refusals, defaults and conflicts between writers are decided here.
     choosing                which items a listing or a count is about
     unique_lookup           listings that unique fields choose: at most one item
     pages, outcomes         pages that fit into an answer; results of the parts of a batch
+    described               what the log says of the items of a request
 """

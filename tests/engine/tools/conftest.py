@@ -1,0 +1,41 @@
+"""Deployed environments of the tests in this folder: their stacks are on moto, their tables on the session's engine."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
+
+from tests.engine.command_line import ROOT, CommandLine
+from tests.engine.tools.deployed_stack import deploy
+
+
+@pytest.fixture
+def tables(local_table: str, topology_table: str, records: str) -> dict[str, str]:
+    """Outputs of a data stack that name the tables of `make run` in the session's engine."""
+    return {"TableName": local_table, "TopologyName": topology_table, "IdempotencyName": records}
+
+
+@pytest.fixture
+def deployed(
+    command_line: CommandLine, engine_url: str, tables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandLine]:
+    """The command line in the folder of a backend with the environments `prod` and `staging`.
+
+    `cdk.json` names the account of `prod`, and none for `staging`.
+    """
+    dev = json.loads((ROOT / "cdk.json").read_text())["context"]["environments"]["dev"]
+    environments = {"prod": {**dev, "account": DEFAULT_ACCOUNT_ID}, "staging": dev}
+    (command_line.folder / "cdk.json").write_text(json.dumps({"context": {"environments": environments}}))
+    monkeypatch.chdir(command_line.folder)
+    with mock_aws():
+        keys = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+        variables = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_DYNAMODB": engine_url}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        for environment in environments:
+            deploy(environment, tables)
+        yield replace(command_line, environment={**keys, **variables})
