@@ -113,7 +113,7 @@ RESOURCES: Final = (
     ),
     Resource(
         "incidents",
-        {"id": "i1", "number": 1, "title": HIDDEN},
+        {"id": "i1", "title": HIDDEN},
         ("id",),
         scopes("incidents", delete="incidents:delete"),
         {"critical": True},
