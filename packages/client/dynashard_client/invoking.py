@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dynashard_client.answers import refusal_in, refused
 from dynashard_client.documents import TENANT, written
@@ -25,10 +25,16 @@ class LambdaTransport:
         function: its name or ARN.
         tenant: the tenant to act for.
         client: botocore's client for Lambda; made by the first request if None. It should not retry by itself.
-        caller: for whom requests are sent; None for the service itself.
+        caller: for whom requests are sent; None or `"service"` for the service itself.
     """
 
-    def __init__(self, function: str, tenant: str, client: Any = None, caller: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        function: str,
+        tenant: str,
+        client: Any = None,
+        caller: Mapping[str, Any] | Literal["service"] | None = None,
+    ) -> None:
         self._caller = {} if caller is None else {"caller": caller}
         self._function = function
         self._tenant = tenant
