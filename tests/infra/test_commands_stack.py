@@ -56,8 +56,8 @@ def test_it_gets_the_names_of_its_resources_and_its_own_name_is_an_output(dev: T
     assert short(template["Outputs"]["CommandsFunction"]["Value"]).endswith(":live")
 
 
-def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tmp_path: Path) -> None:
-    commands = {"memory_mb": 512, "reserved_concurrency": 30}
+def test_its_memory_its_share_of_the_account_and_its_strictness_are_settings(dev: Templates, tmp_path: Path) -> None:
+    commands = {"memory_mb": 512, "reserved_concurrency": 30, "caller_required": True}
     changed = context("dev", commands=commands, reserve_concurrency=True)
     other = Templates(synthesise(changed, tmp_path), "dev")
     [larger], [shipped] = (of_type(each["Commands"], "AWS::Lambda::Function").values() for each in (other, dev))
@@ -67,3 +67,5 @@ def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tm
         for each in (larger, shipped)
     ]
     assert sizes == [(512, 30), (1769, None)]
+    required = [each["Properties"]["Environment"]["Variables"]["CALLER_REQUIRED"] for each in (larger, shipped)]
+    assert required == ["true", "false"]

@@ -25,7 +25,10 @@ class CommandsStack(FunctionStack):
             "Commands",
             "commands",
             "direct invocation",
-            environment=serving_variables(settings, self.data, cursor_secret),
+            environment={
+                **serving_variables(settings, self.data, cursor_secret),
+                "CALLER_REQUIRED": str(settings.commands.caller_required).lower(),
+            },
             statements=self.data.allow_serving(cursor_secret, BATCH_ACTIONS),
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,

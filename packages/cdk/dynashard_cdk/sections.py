@@ -162,10 +162,12 @@ class ReshardSettings(Section):
 
 
 class CommandsSettings(Section):
-    """Size and limits of the function for direct invocation."""
+    """Size and limits of the function for direct invocation, and what its requests must say."""
 
     memory_mb: int = Field(default=1769, ge=128, le=10240)
     reserved_concurrency: int = Field(default=20, ge=1)
+    caller_required: bool = False
+    """Refuse requests without `caller`, so that a service which forgets it does not act with every right."""
 
 
 BUS_ARN: Final = r"^arn:aws[a-z-]*:events:[a-z0-9-]+:\d{12}:event-bus/[A-Za-z0-9/_.-]{1,256}$"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -50,7 +50,7 @@ class Client:
         session: AwsSession | None = None,
         resources: Iterable[Resource[Any]] = (),
         retries: Retries | None = None,
-        caller: Mapping[str, Any] | None = None,
+        caller: Mapping[str, Any] | Literal["service"] | None = None,
     ) -> Self:
         """Return a client over direct invocation. It needs botocore: `pip install "dynashard-client[lambda]"`.
 
@@ -62,7 +62,8 @@ class Client:
             resources: those of classes that do not derive from `Item`.
             retries: how often requests are sent.
             caller: for whom the requests are sent, `{"subject": ..., "scopes": [...], "claims": {...}}`: access rules
-                are judged by it. None acts for the service itself, whom no rule limits.
+                are judged by it. None or `"service"` acts for the service itself, whom no rule limits; a function
+                with `commands.caller_required` refuses None.
 
         Raises:
             ConfigurationError: both a client and a session are given.

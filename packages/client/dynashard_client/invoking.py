@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from dynashard_client.answers import refusal_in, refused
 from dynashard_client.documents import TENANT, written
@@ -33,7 +33,7 @@ class LambdaTransport:
         function: its name or ARN.
         tenant: the tenant to act for.
         client: botocore's client for Lambda; made by the first request if None. It should not retry by itself.
-        caller: for whom requests are sent; None for the service itself.
+        caller: for whom requests are sent; None or `"service"` for the service itself.
         session: makes the client, which does not retry by itself; botocore's default session if None.
 
     Raises:
@@ -45,7 +45,7 @@ class LambdaTransport:
         function: str,
         tenant: str,
         client: Any = None,
-        caller: Mapping[str, Any] | None = None,
+        caller: Mapping[str, Any] | Literal["service"] | None = None,
         session: AwsSession | None = None,
     ) -> None:
         if client is not None and session is not None:

@@ -57,6 +57,8 @@ class Settings(BaseModel):
     """The part of each shard's units that moving items may take."""
     max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
     """Most Queries that one request may send: a listing of more shards than that is refused."""
+    caller_required: bool = False
+    """Whether direct invocation refuses requests without `caller`."""
     queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)
     """How long a received message of a queue is hidden."""
     transport: Literal["botocore", "direct"] = "direct"

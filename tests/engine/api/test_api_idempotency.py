@@ -13,13 +13,18 @@ from tests.engine.raw_dynamodb import RawDynamoDB
 pytestmark = pytest.mark.engine
 
 KEY = {"Idempotency-Key": "order-66"}
-INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
+INCIDENT = {"number": 2, "title": "Errors above 1%", "participants": ["user_ada"]}
 """An entity with attachments, which is created in steps."""
 
 
 @pytest.fixture
 def caller(transport: Transport, table: str, records: str) -> Caller:
     return caller_on(transport, table, records)
+
+
+def first_of_the_tenant(caller: Caller) -> None:
+    """Create the first incident, so that the tenant has a counter of their numbers."""
+    assert caller.post("/v1/incidents", {"title": "The first"}).status == 201
 
 
 def _stored(dynamodb: RawDynamoDB, records: str) -> list[dict[str, Any]]:
@@ -109,6 +114,7 @@ def test_a_second_request_during_a_stepwise_create_is_asked_to_wait(
     caller: Caller, transport: Transport, table: str, records: str
 ) -> None:
     seconds = []
+    first_of_the_tenant(caller)
     meanwhile = afterwards("PutItem", lambda: seconds.append(caller.post("/v1/incidents", INCIDENT, headers=KEY)))
     faulty = FaultyTransport(transport, [meanwhile])
 
@@ -122,7 +128,8 @@ def test_a_second_request_during_a_stepwise_create_is_asked_to_wait(
 def test_create_whose_record_cannot_be_finished_is_still_answered(
     transport: Transport, table: str, records: str
 ) -> None:
-    faulty = FaultyTransport(transport, [throttled("UpdateItem")])
+    # The first UpdateItem records the number.
+    faulty = FaultyTransport(transport, [throttled("UpdateItem", nth=2)])
     caller = caller_on(faulty, table, records)
 
     first = caller.post("/v1/incidents", INCIDENT, headers=KEY)
@@ -138,6 +145,7 @@ def test_create_whose_record_cannot_be_finished_is_still_answered(
 def test_create_without_any_answer_can_be_sent_again(
     transport: Transport, table: str, records: str, operation: str, path: str
 ) -> None:
+    first_of_the_tenant(caller_on(transport, table))
     faulty = FaultyTransport(transport, [lost_request(operation, nth=None)])
 
     body = a_user() if path == "users" else INCIDENT

@@ -1,19 +1,18 @@
-"""The on-call backend as a product: numbers, states, members, what depends on a team, escalation, feeds."""
+"""The on-call backend as a product: states, members, what depends on a team, escalation, feeds."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from domain.samples.incidents import Incident
+from domain.samples.participations import PARTICIPATIONS
 from dynashard import Dynashard
-from dynashard.testing.faults import FaultyTransport, lost_answer, lost_request
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, caller_on, idempotency_table
-from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.api.api_on_engine import KEYS, caller_on
+from tests.engine.topology.topology_world import Clock
 
 pytestmark = pytest.mark.engine
 
@@ -26,72 +25,10 @@ def incident(caller: Caller, name: str, **fields: Any) -> dict[str, Any]:
     return dict(made.json)
 
 
-# Numbers
-
-
-def test_numbers_are_allocated_one_after_another_for_each_tenant(caller: Caller) -> None:
-    assert [incident(caller, f"i{n}")["number"] for n in range(3)] == [1, 2, 3]
-    assert incident(caller.of("other"), "i1")["number"] == 1
-    assert caller.put("/v1/incidents/put", {"title": "Errors"}).json["number"] == 4
-
-
-def test_concurrent_creates_have_different_numbers(caller: Caller) -> None:
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda n: caller.post("/v1/incidents", {"id": f"i{n}", "title": "x"}), range(64)))
-
-    made = [answer.json["number"] for answer in answers if answer.status == 201]
-    assert len(set(made)) == len(made) > 32
-    assert {answer.status for answer in answers} <= {201, 409, 429, 503}
-
-
-def test_a_number_whose_answer_is_lost_is_a_gap_and_never_given_twice(transport: Transport, table: str) -> None:
-    caller = caller_on(transport, table)
-    incident(caller, "i0")
-    faults = [lost_answer("UpdateItem"), lost_request("UpdateItem", nth=3), lost_answer("PutItem", nth=2)]
-    faulty = caller_on(FaultyTransport(transport, faults), table)
-
-    answers = [faulty.post("/v1/incidents", {"id": f"i{n}", "title": "x"}) for n in range(1, 8)]
-
-    numbers = [item["number"] for item in caller.get("/v1/incidents").json["items"]]
-    assert len(set(numbers)) == len(numbers) >= 1 + sum(answer.status == 201 for answer in answers)
-
-
-def test_the_first_number_follows_those_that_are_stored(caller: Caller, transport: Transport, table: str) -> None:
-    db = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
-    db.collection(Incident).create(Incident(tenant_id="abc", id="old", number=859, title="of the release before"))
-
-    assert incident(caller, "i1")["number"] == 860
-
-
-def test_a_number_that_is_brought_must_be_above_those_that_were_allocated(caller: Caller) -> None:
-    assert [incident(caller, f"i{n}", number=7)["number"] for n in range(2)] == [7, 7]
-    assert incident(caller, "allocated")["number"] == 8
-
-    refused = caller.post("/v1/incidents", {"id": "late", "title": "x", "number": 8})
-    assert (refused.status, refused.code, refused.json["details"]) == (409, "number_taken", {"last": 8})
-    assert incident(caller, "brought", number=20)["number"] == 20
-    assert incident(caller, "next")["number"] == 21
-
-
-def test_a_number_does_not_change(caller: Caller) -> None:
-    incident(caller, "i1")
-
-    assert caller.patch("/v1/incidents/i1", {"number": 5}).fields == {"number": "immutable"}
-    assert caller.put("/v1/incidents/i1", {"title": "x", "number": 5}).fields == {"number": "immutable"}
-    assert caller.put("/v1/incidents/i1", {"title": "x", "number": 1}).json["number"] == 1
-    assert caller.put("/v1/incidents/i1", {"title": "y"}).json["number"] == 1
-    assert caller.patch("/v1/incidents/i1", {"number": None}).json["number"] == 1
-
-
-def test_a_repeated_create_has_the_number_of_the_first(transport: Transport, table: str, dynamodb: RawDynamoDB) -> None:
-    with idempotency_table(dynamodb) as records:
-        caller = caller_on(transport, table, records)
-        first, again = (
-            caller.post("/v1/incidents", {"title": "x"}, headers={"idempotency-key": "k"}) for _ in range(2)
-        )
-
-    assert (first.status, again.json) == (201, first.json)
-    assert incident(caller, "i2")["number"] == 2
+@pytest.fixture
+def database(transport: Transport, table: str) -> Dynashard:
+    """The table of the API, as a program opens it."""
+    return Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
 # States
@@ -167,6 +104,28 @@ def test_deleting_a_team_says_what_depends_on_it_and_deletes_nothing(caller: Cal
     assert caller.delete("/v1/teams/red").status == 404
 
 
+def test_a_team_with_an_open_incident_is_not_deleted(caller: Caller, database: Dynashard) -> None:
+    for team in ("red", "re"):
+        caller.post("/v1/teams", {"team_id": team, "name": team})
+    incident(caller, "i1", team="team_red")
+    incident(caller, "i2", participants=["team_red", "user_ada"])
+    incident(caller, "i3", team="team_red", state="CLOSED")
+    materializer = PARTICIPATIONS.materializer(database)
+    for name in ("i1", "i2", "i3"):
+        materializer.carry({"tenant_id": "abc", "id": name})
+
+    refused = caller.delete("/v1/teams/red")
+
+    assert (refused.status, refused.code) == (409, "has_dependants")
+    assert refused.json["details"] == {"dependants": [{"kind": "open incidents", "count": 2}]}
+    assert caller.get("/v1/teams/red").status == 200
+    assert caller.delete("/v1/teams/re").status == 204
+    for name in ("i1", "i2"):
+        caller.patch(f"/v1/incidents/{name}", {"state": "CLOSED"})
+        materializer.carry({"tenant_id": "abc", "id": name})
+    assert caller.delete("/v1/teams/red").status == 204
+
+
 def test_more_dependants_than_are_counted_are_said(caller: Caller) -> None:
     caller.post("/v1/teams", {"team_id": "red", "name": "Red"})
     for number in range(101):
@@ -210,6 +169,56 @@ def test_an_escalation_says_whom_to_notify_by_what_and_when(caller: Caller) -> N
     assert caller.get("/v1/incidents/i1/escalation").json["items"] == []
 
 
+def escalated(caller: Caller, name: str, query: str = "") -> list[tuple[int, int, str]]:
+    """Return the notices of an incident: the minute, the step and the target of each."""
+    begins = datetime.fromisoformat(caller.get(f"/v1/incidents/{name}").json["created_at"])
+    notices = caller.get(f"/v1/incidents/{name}/escalation", query=query).json["items"]
+    return [
+        (round((datetime.fromisoformat(n["at"]) - begins).total_seconds() / 60), n["step"], n["target"])
+        for n in notices
+    ]
+
+
+@pytest.fixture
+def policies(caller: Caller) -> Caller:
+    """A caller with two policies of a team."""
+    steps = [{"targets": ["user_ada"], "wait_minutes": 10}, {"targets": ["user_bob", "user_eve"], "wait_minutes": 5}]
+    for policy in (
+        {"steps": steps, "repeats": 2},
+        {"policy_id": "calm", "steps": [{"targets": ["user_zoe"], "wait_minutes": 1}]},
+    ):
+        assert caller.post("/v1/escalation-policies", {"team_id": "red", **policy}).status == 201
+    return caller
+
+
+def test_an_escalation_repeats_its_steps(policies: Caller) -> None:
+    incident(policies, "i1", team="team_red")
+
+    once = [(0, 1, "user_ada"), (10, 2, "user_bob"), (10, 2, "user_eve")]
+    assert escalated(policies, "i1") == [(at + 15 * time, *rest) for time in range(3) for at, *rest in once]
+
+
+def test_an_escalation_follows_the_policy_that_is_named(policies: Caller) -> None:
+    incident(policies, "i1", team="team_red", policy_id="calm")
+    incident(policies, "i2", team="team_red", policy_id="none")
+    incident(policies, "i3", team="team_blue")
+    incident(policies, "i4")
+
+    assert escalated(policies, "i1") == [(0, 1, "user_zoe")]
+    assert escalated(policies, "i1", "policy_id=default")[0] == (0, 1, "user_ada")
+    assert escalated(policies, "i2", "policy_id=calm") == [(0, 1, "user_zoe")]
+    assert [escalated(policies, name) for name in ("i2", "i3", "i4")] == [[], [], []]
+
+
+def test_an_escalation_is_empty_once_the_incident_is_closed(policies: Caller) -> None:
+    incident(policies, "i1", team="team_red")
+
+    assert policies.patch("/v1/incidents/i1", {"state": "CLOSED"}).json["status"] == "TRIGGERED"
+    assert escalated(policies, "i1") == []
+    policies.patch("/v1/incidents/i1", {"state": "OPEN"})
+    assert len(escalated(policies, "i1")) == 9
+
+
 # Feeds
 
 
@@ -225,3 +234,39 @@ def test_a_feed_has_the_newest_articles_of_those_whom_a_user_follows(caller: Cal
     rest = caller.get("/v1/feed", query=f"of=User.9&limit=2&cursor={first['cursor']}").json
 
     assert [item["year"] for item in (*first["items"], *rest["items"])] == [2017, 2016, 2015]
+
+
+def article(caller: Caller, author: str, year: int) -> None:
+    body = {"author": author, "title": f"of {year}", "published_at": f"{year}-01-01T00:00:00Z", "text": "long"}
+    assert caller.post("/v1/articles", body).status == 201
+
+
+def test_a_feed_has_the_hundred_authors_who_were_followed_last(transport: Transport, table: str) -> None:
+    clock = Clock()
+    caller = caller_on(transport, table, runtime=Runtime(clock))
+    for number in range(101):
+        clock.now += 1
+        follow = {"node": "User.9", "other": f"Author.a{number}"}
+        assert caller.post("/v1/follows", follow).status == 201
+    for number, year in ((0, 2018), (1, 2017), (100, 2016)):
+        article(caller, f"a{number}", year)
+
+    feed = caller.get("/v1/feed", query="of=User.9").json
+
+    assert [(item["author"], item["year"]) for item in feed["items"]] == [("a1", 2017), ("a100", 2016)]
+    assert feed["cursor"] is None
+
+
+def test_the_cursor_of_a_feed_is_refused_once_other_authors_are_followed(caller: Caller) -> None:
+    for author, year in (("ada", 2015), ("ada", 2016), ("bob", 2017)):
+        article(caller, author, year)
+    caller.post("/v1/follows", {"node": "User.9", "other": "Author.ada"})
+    cursor = caller.get("/v1/feed", query="of=User.9&limit=1").json["cursor"]
+    next_page = f"of=User.9&limit=1&cursor={cursor}"
+
+    caller.post("/v1/follows", {"node": "User.8", "other": "Author.bob"})
+    assert [item["year"] for item in caller.get("/v1/feed", query=next_page).json["items"]] == [2015]
+    caller.post("/v1/follows", {"node": "User.9", "other": "Author.bob"})
+
+    refused = caller.get("/v1/feed", query=next_page)
+    assert (refused.status, refused.code) == (400, "invalid_cursor")

@@ -113,7 +113,7 @@ def test_direct_invocation_names_what_it_leaves_out(ways: tuple[Caller, Service]
     _, service = ways
 
     listed = service.ask("list", partition={}, limit=1000)
-    batch = service.ask("batch_get", keys=[{"id": sort} for sort in (*ODD, "u299")])
+    batch = service.ask("batch_get", keys=[{"id": sort} for sort in (*ODD, "u299")], caller="service")
     strict = service.ask("list", partition={}, limit=1000, strict=True)
 
     assert sorted(item["id"] for item in listed["result"]["items"]) == OTHERS
@@ -123,3 +123,11 @@ def test_direct_invocation_names_what_it_leaves_out(ways: tuple[Caller, Service]
         assert sorted(key["sort_key"] for key in answer["undecodable"]["keys"]) == sorted(ODD)
         assert all(key["partition_key"].startswith("user.v1.User:abc:") for key in answer["undecodable"]["keys"])
     assert (strict["ok"], strict["error"]["code"]) == (False, "undecodable_item")
+
+
+def test_keys_of_what_is_left_out_are_not_for_a_user_for_whom_a_service_asks(ways: tuple[Caller, Service]) -> None:
+    _, service = ways
+
+    listed = service.ask("list", limit=1000, caller={"scopes": ["users:read", "users:all"]})
+
+    assert listed["undecodable"] == {"number": 5, "keys": []}

@@ -1,9 +1,9 @@
 """The client: the same behaviour over direct invocation and over REST."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -138,7 +138,9 @@ def test_a_client_over_lambda_states_for_whom_it_asks(backend: Served, tenant: s
         service.collection(User).create(a_user(tenant, id="u1", manager_id="grace"))
 
     def read(subject: str, *scopes: str) -> User:
-        caller = {"subject": subject, "scopes": list(scopes)}
+        return read_as({"subject": subject, "scopes": list(scopes)})
+
+    def read_as(caller: Mapping[str, Any] | Literal["service"]) -> User:
         client = Client.lambda_(
             "commands", tenant=tenant, client=lambda_client(backend.url), resources=RESOURCES, caller=caller
         )
@@ -146,7 +148,7 @@ def test_a_client_over_lambda_states_for_whom_it_asks(backend: Served, tenant: s
             found: User = opened.collection(User).get("u1")
             return found
 
-    assert read("grace", "users:read").id == "u1"
+    assert read("grace", "users:read").id == read_as("service").id == "u1"
     with pytest.raises(NotFoundError):
         read("eve", "users:read")
     with pytest.raises(DynashardError) as refused:

@@ -57,6 +57,7 @@ def commands_on(
     *,
     exposed: tuple[Exposed, ...] = (),
     max_queries: int = MAX_QUERIES,
+    caller_required: bool = False,
     **more: Any,
 ) -> Commands:
     """Return the function's request handler for this table, with the rights of its role."""
@@ -68,5 +69,6 @@ def commands_on(
         environment="local",
         cursor_keys=KEYS,
         max_queries=max_queries,
+        caller_required=caller_required,
     )
     return build_commands(settings, allowed, domain=domain_of(*exposed) if exposed else None, **more)

@@ -125,8 +125,8 @@ def test_a_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
 def test_a_stepwise_create_whose_outcome_was_lost_continues_with_the_same_item(
     transport: Transport, table: str, records: str
 ) -> None:
-    # The second PutItem stores the item, but its answer is lost. The third GetItem looks whether it did.
-    faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=2), lost_request("GetItem", nth=3)])
+    # The third PutItem stores the item, but its answer is lost. The fourth GetItem looks whether it did.
+    faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=3), lost_request("GetItem", nth=4)])
     service = Service(commands_on(faulty, table, records), entity="incidents")
 
     lost = service.error("create", item=INCIDENT, idempotency_key="k-1")
@@ -140,7 +140,8 @@ def test_a_stepwise_create_whose_outcome_was_lost_continues_with_the_same_item(
 
 def test_a_killed_create_is_taken_over_when_its_time_is_over(transport: Transport, table: str, records: str) -> None:
     now = [1_780_000_000.0]
-    faulty = FaultyTransport(transport, [throttled("UpdateItem")])
+    # The first UpdateItem records the number.
+    faulty = FaultyTransport(transport, [throttled("UpdateItem", nth=2)])
     service = Service(commands_on(faulty, table, records, runtime=Runtime(lambda: now[0])), entity="incidents")
 
     first = service.result("create", item=INCIDENT, idempotency_key="k-1")
@@ -155,11 +156,12 @@ def test_a_killed_create_is_taken_over_when_its_time_is_over(transport: Transpor
 
 
 def test_an_item_of_another_does_not_answer_a_killed_create(transport: Transport, table: str, records: str) -> None:
-    faulty = FaultyTransport(transport, [throttled("PutItem", nth=2)])
+    # Before the item, the counter of the tenant and the record are put.
+    faulty = FaultyTransport(transport, [throttled("PutItem", nth=3)])
     service = Service(commands_on(faulty, table, records), entity="incidents")
     mine = {**INCIDENT, "id": "i1"}
     service.error("create", item=mine, idempotency_key="k-1")
-    service.result("create", item={**mine, "title": "Somebody else's"})
+    service.result("create", item={**mine, "number": 2, "title": "Somebody else's"})
 
     again = service.error("create", item=mine, idempotency_key="k-1")
 
@@ -258,7 +260,7 @@ def test_only_stored_incidents_of_a_batch_are_reported_as_done(transport: Transp
     once = RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None))
     service = Service(commands_on(FaultyTransport(transport, faults), table, retry_policy=once), entity="incidents")
 
-    put = [{"id": name, "number": 1, "title": each} for each, name in names.items()]
+    put = [{"id": name, "title": each} for each, name in names.items()]
     written = service.result("batch_write", put=put, delete=[{"id": "2gSoQcoRlyLdNEyDDQHUGpS9V0z"}])
 
     codes = [outcome.get("error", {}).get("code") for outcome in written["put"]]

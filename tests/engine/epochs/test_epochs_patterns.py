@@ -8,7 +8,6 @@ import pytest
 from pydantic import JsonValue
 
 from dynashard import Entity, Key, Registry, Shards, definition, new_id
-from dynashard.entity import EntityDefinition
 from dynashard.errors import DeclarationError
 from dynashard.resharding import Scope
 from dynashard.schema import PK, SK
@@ -79,7 +78,7 @@ def misplaced(world: Epochs) -> list[str]:
     for item in world.inner.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]:
         model = {"timed.v1.Case": Case, "timed.v1.Share": Share}.get(item["Type"]["S"])
         if model is not None:
-            entity: EntityDefinition[Any] = definition(model)  # type: ignore[arg-type]
+            entity: Any = definition(model)
             fields = entity.decode(item)
             if router.stored_key(entity, entity.key_of(fields))[PK] != item[PK]:
                 wrong.append(item[SK]["S"])

@@ -113,7 +113,7 @@ RESOURCES: Final = (
     ),
     Resource(
         "incidents",
-        {"id": "i1", "number": 1, "title": HIDDEN},
+        {"id": "i1", "title": HIDDEN},
         ("id",),
         scopes("incidents", delete="incidents:delete"),
         {"critical": True},
@@ -260,5 +260,42 @@ OTHERS: Final = (
         )
     ),
 )
+
+
+@dataclass(frozen=True)
+class RecordRoute:
+    """A way to read the records of asynchronous writes, which needs no scope.
+
+    Attributes:
+        method: of the route.
+        route: the path.
+        operation: the same by direct invocation.
+        members: those of the request, with the id of a record in place of `ID`.
+        refusal: the code of the answer to another subject than the one who sent the write; None if it shows nothing.
+        whole: whether even the sender is refused, because the answer would go round the policy.
+    """
+
+    method: str
+    route: str
+    operation: str
+    members: Mapping[str, Any]
+    refusal: str | None = None
+    whole: bool = False
+
+
+ID: Final = "the id of a record"
+RECORDS: Final = (
+    RecordRoute("GET", "/v1/operations", "list", {}),
+    RecordRoute("GET", "/v1/operations/{id}", "get", {"key": {"id": ID}}, "not_found"),
+    RecordRoute("GET", "/v1/operations/count", "count", {}, "forbidden", whole=True),
+    RecordRoute(
+        "POST", "/v1/operations/batch", "batch", {"requests": [{"operation": "get", "key": {"id": ID}}]}, "not_found"
+    ),
+)
+RECORDS_INVOKED: Final = (
+    *RECORDS,
+    RecordRoute("", "", "batch_get", {"keys": [{"id": ID}]}, "not_found"),
+)
+"""Direct invocation has one more."""
 PUBLIC: Final = frozenset({"/v1/health", "/v1/openapi.json", "/v1/docs"})
 """Roots that the gateway alone decides about: they answer no data."""

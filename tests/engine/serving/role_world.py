@@ -237,7 +237,10 @@ def serve_over_rest(world: RoleWorld) -> None:
     assert caller.post("/v1/users", a_user(expires_at=past), headers=again).status == 422
     assert caller.delete("/v1/users/1").status == 204
     # An item with attachments is created in steps.
-    incidents = [caller.post("/v1/incidents", INCIDENT, headers={"idempotency-key": each}) for each in ("k-3", "k-4")]
+    incidents = [
+        caller.post("/v1/incidents", {**INCIDENT, "number": number}, headers={"idempotency-key": key})
+        for key, number in (("k-3", 1), ("k-4", 2))
+    ]
     assert [answer.status for answer in incidents] == [201, 409]
     for status in (201, 200):
         assert caller.post("/v1/follows", FOLLOW).status == status
@@ -262,7 +265,7 @@ def serve_directly(world: RoleWorld) -> None:
     service.result("batch_write", put=[a_user(id="3"), a_user(id="4")])
     service.result("delete", key={"id": "1"})
     service.result("create", entity="incidents", item=INCIDENT, idempotency_key="k-3")
-    service.error("create", entity="incidents", item=INCIDENT, idempotency_key="k-4")
+    service.error("create", entity="incidents", item={**INCIDENT, "number": 2}, idempotency_key="k-4")
     for _ in range(2):
         service.result("create", entity="follows", item=FOLLOW)
         world.halve_edges()
@@ -317,7 +320,7 @@ def follow_changes(world: RoleWorld) -> None:
     assert follow()
     unreadable = {"SequenceNumber": "1", "Keys": {}, "NewImage": {"Type": {"S": "ping.v1.Ping"}}}
     follower.dispatch([{"eventName": "INSERT", "dynamodb": unreadable}])
-    items.post("/v1/incidents", {**INCIDENT, "id": "i-2"})
+    items.post("/v1/incidents", {**INCIDENT, "id": "i-2", "number": 2})
     for _ in world.throttles():
         assert not follow()
     world.leave_topology_unread()

@@ -50,6 +50,13 @@ def test_get_prints_the_item_with_its_revision(command_line: CommandLine, ada: U
     assert len(ended.out.splitlines()) == 1
 
 
+def test_the_command_line_says_that_it_asks_for_itself(command_line: CommandLine, ada: User) -> None:
+    strict = replace(command_line, environment={**command_line.environment, "CALLER_REQUIRED": "true"})
+
+    assert strict.run("get", "users", f"tenant_id={ada.tenant_id}", "id=ada").status == 0
+    assert len(strict.run("list", "users", f"tenant_id={ada.tenant_id}").out.splitlines()) == 1
+
+
 def test_a_missing_item_is_reported_in_one_line(command_line: CommandLine, tenant: str) -> None:
     ended = command_line.run("get", "user.v1.User", f"tenant_id={tenant}", "id=nobody")
 

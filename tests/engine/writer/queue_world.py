@@ -19,7 +19,9 @@ from dynashard_local.workers.queue_worker import poll
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.queue_sender import QueueSender
 from dynashard_serving.backend import open_entities
+from dynashard_serving.domain import Domain, declared
 from dynashard_serving.operation_records import Operation
+from dynashard_serving.operations.served import served_by_name
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
@@ -71,9 +73,11 @@ class QueueWorld:
         transport: the way to the engine.
         table: an empty table.
         folder: for the queues.
+        domain: what is served, by default the sample domain.
     """
 
-    def __init__(self, transport: Transport, table: str, folder: Path) -> None:
+    def __init__(self, transport: Transport, table: str, folder: Path, domain: Domain | None = None) -> None:
+        self.domain = domain or declared()
         self.clock = Clock(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
         self.transport = FaultyTransport(transport)
         self.table = table
@@ -91,7 +95,9 @@ class QueueWorld:
         """A caller of the API."""
         settings = settings_of(self.table, self.idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
         allowed = as_function("api", self.transport, self.table, TOPOLOGY, self.idempotency)
-        return Caller(build_app(settings, allowed, runtime=Runtime(self.clock), sender=QueueSender(lambda: self.sqs)))
+        sender = QueueSender(lambda: self.sqs)
+        app = build_app(settings, allowed, domain=self.domain, runtime=Runtime(self.clock), sender=sender)
+        return Caller(app)
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
         return self._database_on(FaultyTransport(self.transport.inner, faults))
@@ -117,6 +123,7 @@ class QueueWorld:
             clock=clock,
             workers=1,
             random=lambda: 0.5,
+            entities=served_by_name(self.domain.entities),
         )
 
     def poll(self, queue: str, faults: Sequence[Fault] = ()) -> int:

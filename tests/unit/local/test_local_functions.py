@@ -41,7 +41,7 @@ def test_a_function_runs_with_the_variables_of_the_template_and_local_replacemen
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
-    settings = Settings(topology_lease_seconds=5, growth_mode="off", transport="direct")
+    settings = Settings(topology_lease_seconds=5, growth_mode="off", transport="direct", caller_required=True)
 
     (spec,) = function_specs(
         templates_of(), ["S-F"], settings=settings, endpoint="http://127.0.0.1:8001", cursor_key="secret"
@@ -55,6 +55,7 @@ def test_a_function_runs_with_the_variables_of_the_template_and_local_replacemen
     assert (spec.environment["TOPOLOGY_OPERATION_SECONDS"], spec.environment["TOPOLOGY_SKEW_SECONDS"]) == ("4", "0")
     assert (spec.environment["GROWTH_MODE"], spec.environment["GROWTH_COOLDOWN_SECONDS"]) == ("off", "300")
     assert spec.environment["TRANSPORT"] == "direct"
+    assert spec.environment["CALLER_REQUIRED"] == "true"
     assert spec.environment["DYNAMODB_ENDPOINT"] == "http://127.0.0.1:8001"
     assert spec.environment["AWS_LAMBDA_FUNCTION_NAME"] == "S-F"
     assert json.loads(spec.environment["CURSOR_KEYS"]) == ["secret"]

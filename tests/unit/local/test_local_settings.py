@@ -21,6 +21,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (4, 0)
     assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("on", 300, 86400)
     assert settings.transport == DEFAULT
+    assert settings.caller_required is False
 
 
 def test_with_a_simulation_counts_change_sooner_unless_a_variable_says_otherwise() -> None:
@@ -45,6 +46,7 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
             "GROWTH_COOLDOWN_SECONDS": "8",
             "GROWTH_QUIET_SECONDS": "9",
             "TRANSPORT": "direct",
+            "CALLER_REQUIRED": "true",
         }
     )
 
@@ -52,6 +54,7 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (6, 7)
     assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("dry_run", 8, 9)
     assert settings.transport == "direct"
+    assert settings.caller_required is True
     assert settings.data_dir == tmp_path / "b"
     assert settings.dynamodb_endpoint == "http://127.0.0.1:4566"
 
@@ -67,6 +70,7 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
         ("TOPOLOGY_SKEW_SECONDS", "-1"),
         ("GROWTH_MODE", "perhaps"),
         ("TRANSPORT", "pigeon"),
+        ("CALLER_REQUIRED", "perhaps"),
         ("GROWTH_COOLDOWN_SECONDS", "0"),
         ("GROWTH_QUIET_SECONDS", "299"),
         ("DYNAMODB_ENDPOINT", "localhost:8000"),

@@ -224,6 +224,7 @@ class ServingSettings(TableSettings):
         cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
         tenants: which texts are tenants.
         max_queries: the most Queries that one request may send.
+        caller_required: whether a direct invocation is refused that does not say for whom it asks.
     """
 
     idempotency_table: Annotated[str, Variable("IDEMPOTENCY_TABLE")]
@@ -231,6 +232,7 @@ class ServingSettings(TableSettings):
     cursor_secret_arn: Annotated[str | None, Variable("CURSOR_SECRET_ARN", optional)] = None
     tenants: Annotated[TenantRule, Variable("TENANT_PATTERN", pattern)] = DEFAULT_TENANTS
     max_queries: Annotated[int, Variable("MAX_QUERIES_PER_REQUEST", whole_number)] = MAX_QUERIES
+    caller_required: Annotated[bool, Variable("CALLER_REQUIRED", flag)] = False
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)

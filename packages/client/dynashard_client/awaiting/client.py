@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -96,7 +96,7 @@ class AsyncClient:
         session: AwsSession | None = None,
         resources: Iterable[Resource[Any]] = (),
         retries: Retries | None = None,
-        caller: Mapping[str, Any] | None = None,
+        caller: Mapping[str, Any] | Literal["service"] | None = None,
     ) -> Self:
         """Return a client over direct invocation; see `Client.lambda_`.
 

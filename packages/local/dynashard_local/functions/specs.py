@@ -106,6 +106,7 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
         "GROWTH_MOST_MINUTES": f"{settings.growth_most_minutes:g}",
         "GROWTH_MOVER_SHARE": f"{settings.growth_mover_share:g}",
         "MAX_QUERIES_PER_REQUEST": str(settings.max_queries_per_request),
+        "CALLER_REQUIRED": str(settings.caller_required).lower(),
         "NO_PROXY": "127.0.0.1,localhost",
         "PATH": os.environ.get("PATH", os.defpath),
         "TRANSPORT": settings.transport,

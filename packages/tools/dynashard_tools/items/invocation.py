@@ -13,6 +13,7 @@ from dynashard.locations import CURSOR_SECRET_OUTPUT
 from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
 from dynashard_serving.commands.handler import Log, build_commands
+from dynashard_serving.commands.request import CALLER, SERVICE
 from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import TENANT, Document
 from dynashard_serving.settings import ServingSettings, tenant_rule
@@ -90,7 +91,7 @@ def invoke(
     backend = open_backend(environment)
     settings = _settings(backend, environment, cursors=cursors)
     log = _RaisingLog(open_logger("dynashard-command-line", sys.stderr), settings.environment)
-    answer = build_commands(settings, backend.transport, log=log).answer(dict(request))
+    answer = build_commands(settings, backend.transport, log=log).answer({**request, CALLER: SERVICE})
     if not answer["ok"]:
         raise CommandError(_line(answer["error"]))
     if left_out is not None:

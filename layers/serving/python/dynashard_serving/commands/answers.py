@@ -6,7 +6,7 @@ from typing import Any, Final
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.service import Dynashard
 from dynashard_serving.commands.items import Entities
-from dynashard_serving.commands.request import CALLER, NAMES, Asked, Members, caller_in, mapping, tenant_in
+from dynashard_serving.commands.request import NAMES, Asked, Members, acts_for_itself, caller_in, mapping, tenant_in
 from dynashard_serving.commands.served import find
 from dynashard_serving.commands.systems import systems
 from dynashard_serving.documents import written
@@ -36,8 +36,10 @@ class Commands:
         *,
         tenants: TenantRule,
         bounds: RequestBounds,
+        caller_required: bool = False,
     ) -> None:
         self._bounds = bounds
+        self._caller_required = caller_required
         self._tenants = tenants
         self._entities = served_by_name(domain.entities)
         self._systems = systems(backend, domain, clock)
@@ -74,7 +76,7 @@ class Commands:
         )
         if number := used.meter.undecodable:
             # Keys are not for a caller who may not read the items.
-            named = () if isinstance(event, Mapping) and event.get(CALLER) is not None else used.meter.undecodable_keys
+            named = used.meter.undecodable_keys if acts_for_itself(event) else ()
             keys = [{"partition_key": place, "sort_key": sort} for place, sort in named]
             answer = {**answer, "undecodable": {"number": number, "keys": keys}}
         return answer
@@ -92,7 +94,7 @@ class Commands:
         name = event.get("entity")
         members = {member: value for member, value in event.items() if member not in NAMES}
         tenant = tenant_in(event, self._tenants)
-        caller = caller_in(event, tenant)
+        caller = caller_in(event, tenant, required=self._caller_required)
         if isinstance(name, str) and name in self._systems:
             return self._of_system(name, operation)(Members(tenant, caller, members))
         served = find(self._entities, name, self._systems)

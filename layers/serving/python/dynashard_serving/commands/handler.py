@@ -67,6 +67,7 @@ def build_commands(
         observer.failed,
         runtime.clock,
         tenants=settings.tenants,
+        caller_required=settings.caller_required,
         bounds=RequestBounds(
             runtime.clock, LoadSignal(runtime.clock, runtime.random), max_queries=settings.max_queries
         ),

@@ -11,6 +11,7 @@ from dynashard_serving.access import SCOPE, SUBJECT, Caller
 from dynashard_serving.documents import TENANT, Document, validated
 from dynashard_serving.json_input import MalformedJsonError, check_values, plain_numbers
 from dynashard_serving.limits import MAX_EVENT_DEPTH, MAX_NAMES
+from dynashard_serving.operations.permits import NotPermittedError
 from dynashard_serving.operations.served import Served
 from dynashard_serving.tenants import TenantRule
 
@@ -18,6 +19,12 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 CALLER: Final = "caller"
 """The member that states for whom a service asks."""
+SERVICE: Final = "service"
+"""What a service states that asks for itself."""
+_UNSAID: Final = (
+    'The request does not say for whom it asks. Send "caller": {"subject": ..., "scopes": [...]} for a user, or '
+    '"caller": "service" if the service asks for itself.'
+)
 NAMES: Final = frozenset({"operation", "entity", TENANT, CALLER})
 """What every request has, or may have."""
 
@@ -137,16 +144,32 @@ def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
     return str(tenant)
 
 
-def caller_in(event: Mapping[str, Any], tenant: str) -> Caller:
+def acts_for_itself(event: Mapping[str, Any]) -> bool:
+    """Return whether a service asks for itself, as far as it says."""
+    return event.get(CALLER) in (None, SERVICE)
+
+
+def caller_in(event: Mapping[str, Any], tenant: str, *, required: bool = False) -> Caller:
     """Return for whom a service asks: whom it states, or itself, for whom no access rule applies.
 
+    Args:
+        event: the request.
+        tenant: for which tenant it is.
+        required: whether a service that asks for itself has to say so.
+
     Raises:
-        ValidationFailedError: it states something else than `{"subject", "scopes", "claims"}`.
+        NotPermittedError: it does not say for whom, and has to.
+        ValidationFailedError: it states something else than `{"subject", "scopes", "claims"}` or `"service"`.
     """
     stated = event.get(CALLER)
-    if stated is None:
+    if stated is None and required:
+        raise NotPermittedError(_UNSAID)
+    if acts_for_itself(event):
         return Caller(tenant, trusted=True)
-    given = validated(StatedCaller, stated if isinstance(stated, dict) else {"": stated})
+    if not isinstance(stated, dict):
+        message = 'Use an object with subject, scopes and claims, or "service".'
+        raise ValidationFailedError(FieldError(CALLER, message, "object_type"))
+    given = validated(StatedCaller, stated)
     subject = {} if given.subject is None else {SUBJECT: given.subject}
     return Caller(tenant, {**given.claims, **subject, SCOPE: given.scopes})
 

@@ -81,7 +81,7 @@ class ItemWrites:
             )
         if served.exposed.has_lifecycle and (attempt is None or not self._idempotent.begun(attempt)):
             check()
-            item = self._begun(served, item)
+            item = self._begun(served, item, request.idempotency_key)
         if attempt is None:
             check()
             created = items.create(item, handling=request.handling)
@@ -194,14 +194,14 @@ class ItemWrites:
             return
         raise _contended()
 
-    def _begun(self, served: Served, item: Entity) -> Entity:
+    def _begun(self, served: Served, item: Entity, idempotency_key: str | None = None) -> Entity:
         """Return a new item with what the server sets of it."""
         item = begun(served.exposed.transitions, item, self._clock())
         if served.exposed.numbered is None:
             return item
         from dynashard_serving.numbers import Numbers  # noqa: PLC0415 - few entities are numbered
 
-        return Numbers(self._collection_of).numbered(served.exposed.numbered, item)
+        return Numbers(self._collection_of, self._clock).numbered(served.exposed.numbered, item, idempotency_key)
 
 
 def _followed(served: Served, current: Entity, item: Entity, now: float) -> Entity:
