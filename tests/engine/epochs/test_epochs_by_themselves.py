@@ -86,3 +86,57 @@ def test_a_count_of_epochs_never_shrinks_by_itself(world: Epochs) -> None:
     world.clock.now += 100 * DAY
 
     assert shrink_quiet(world.resharder(), settings=GrowthSettings()) == []
+
+
+def test_a_count_that_has_grown_by_an_epoch_cools_down_from_its_confirmation_on(world: Epochs) -> None:
+    reports: list[Report] = []
+    # Shorter than an epoch takes to be confirmed.
+    settings, scope = GrowthSettings(cooldown_seconds=30), partition()
+    hot = KeyRangeThrottledError("hot", operation="PutItem", reasons=[ThrottleReason(HOT, "arn:x:table/t")])
+    world.write(world.process())
+    world.clock.now += settings.cooldown_seconds
+
+    def throttle() -> list[GrowthEvent]:
+        """Throttle a process that knows nothing of what others did, and return what it reports."""
+        reports.clear()
+        policy = growth_of(world.resharder(), settings=settings, waits=True, report=reports.append)
+        policy.throttled(scope.entity, scope.partition, hot)
+        return [each.event for each in reports]
+
+    assert throttle() == [GrowthEvent.ASKED]
+    while world.counts()[-1][1] == "pending":
+        assert throttle() == []
+        world.clock.now += world.resharder().advance(scope.key).seconds
+    confirmed = world.clock.now
+    assert throttle() == []
+    world.finish()
+
+    # It has begun, and that is not long enough.
+    assert world.clock.now < confirmed + settings.cooldown_seconds - 1
+    world.clock.now = confirmed + settings.cooldown_seconds - 1
+    assert throttle() == []
+    world.clock.now += 1
+    assert throttle() == [GrowthEvent.ASKED]
+    assert [count for count, _ in world.counts()] == [1, 2, 4]
+
+
+def test_a_count_whose_epoch_was_taken_back_cools_down_too(world: Epochs) -> None:
+    reports: list[Report] = []
+    settings, scope = GrowthSettings(), partition()
+    hot = KeyRangeThrottledError("hot", operation="PutItem", reasons=[ThrottleReason(HOT, "arn:x:table/t")])
+    world.write(world.process())
+    world.clock.now += settings.cooldown_seconds
+    world.resharder().start(scope, 4)
+    world.clock.now += 20
+    world.resharder().abort(scope)
+    taken_back = world.clock.now
+
+    found = []
+    for seconds in (settings.cooldown_seconds - 10, settings.cooldown_seconds):
+        world.clock.now = taken_back + seconds
+        reports.clear()
+        policy = growth_of(world.resharder(), settings=settings, waits=True, report=reports.append)
+        policy.throttled(scope.entity, scope.partition, hot)
+        found.append([each.event for each in reports])
+
+    assert found == [[], [GrowthEvent.ASKED]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 from pydantic import JsonValue
@@ -48,6 +48,7 @@ def shares(case: Case) -> Iterator[Share]:
 
 
 SHARES = MaterializedCopies(of=Case, copy=Share, make=shares, partition={"case": "id"})
+MODELS: tuple[type[Entity], ...] = (Case, Share)
 PEOPLE = tuple(f"person {number}" for number in range(8))
 
 
@@ -61,7 +62,7 @@ def opened(world: Epochs) -> Case:
 def grow(world: Epochs, model: type[Entity]) -> None:
     """Let the count of all partitions of an entity grow to 16."""
     scope = Scope(definition(model))
-    resharder = world.resharder(entities=[Case, Share])
+    resharder = world.resharder(entities=MODELS)
     world.grow(16, scope, resharder)
     world.clock.now += 1
 
@@ -76,9 +77,8 @@ def misplaced(world: Epochs) -> list[str]:
     """Return the sort keys of the items that stand away from home, by a process that has read the counts anew."""
     router, wrong = world.process().store.router, []
     for item in world.inner.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]:
-        model = {"timed.v1.Case": Case, "timed.v1.Share": Share}.get(item["Type"]["S"])
-        if model is not None:
-            entity: Any = definition(model)
+        entity = next((each for each in map(definition, MODELS) if each.name == item["Type"]["S"]), None)
+        if entity is not None:
             fields = entity.decode(item)
             if router.stored_key(entity, entity.key_of(fields))[PK] != item[PK]:
                 wrong.append(item[SK]["S"])
