@@ -28,7 +28,7 @@ from dynashard_checks.schedules.mutants import MUTANTS, Mutant, broken
 from dynashard_checks.schedules.plan import planned
 from dynashard_checks.schedules.schedule import Outcome, run_seed
 from dynashard_checks.schedules.scheduler import AnomalyError
-from dynashard_checks.schedules.unique import UNIQUE, run_unique
+from dynashard_checks.schedules.unique import UNIQUE, planned_unique, run_unique
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 
 LEVELS: Final = ("guarded", "exactly once")
@@ -98,7 +98,7 @@ def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
     if mutant.kind == EPOCHS:
         run_epochs(wire, seed, shape=mutant.shape)
     elif mutant.kind == UNIQUE:
-        run_unique(wire, seed)
+        run_unique(wire, seed, late=mutant.late)
     else:
         run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
 
@@ -183,7 +183,7 @@ def _report(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dic
 def _traced(seed: int, kind: str | None) -> int:
     trace: list[str] = []
     with engine_in_memory() as wire:
-        print(planned_epochs(seed) if kind == EPOCHS else planned(seed, None if kind == UNIQUE else kind))
+        print(_planned(seed, kind))
         try:
             _run(wire, seed, kind, trace)
         except AnomalyError as anomaly:
@@ -192,6 +192,12 @@ def _traced(seed: int, kind: str | None) -> int:
         finally:
             print("\n".join(trace))
     return 0
+
+
+def _planned(seed: int, kind: str | None) -> object:
+    if kind == EPOCHS:
+        return planned_epochs(seed)
+    return planned_unique(seed) if kind == UNIQUE else planned(seed, kind, late=kind in LEVELS or None)
 
 
 def _chunks(parts: Sequence[tuple[str | None, range]]) -> Iterator[tuple[range, str | None]]:

@@ -1,7 +1,9 @@
 """The reservations of unique values in a transaction: actions beside those of its steps.
 
 A reservation that another owner has refuses a step only if its owner, which is read then, is live and has the value.
-Otherwise the reservation is left over, and is taken over on condition that the owner is still as it was read.
+Otherwise the reservation is left over, and is taken over on condition that the owner is still as it was read, and that
+the reservation is. The owner's place is that of the view in force now, so in a request that is executed after a resize
+it proves nothing; the reservation has one place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +33,9 @@ class _Sent(NamedTuple):
 
 
 class _LeftOver(NamedTuple):
-    """The owner of a reservation that is left over, and the check that it still has no claim to it."""
+    """A reservation that is left over, as it was read; its owner, and the check that it still has no claim to it."""
 
+    found: Mapping[str, Any]
     owner: ItemKey
     guard: Participant
 
@@ -62,10 +65,11 @@ class Reservations:
         self._sent, actions = [], list[Wire]()
         for place, (taker, unique) in takers.items():
             _, owners = leaving.pop(place, (unique, []))
-            if place in self._left_over:
-                owners = [*owners, self._left_over[place].owner]
-            item = reservation(place, unique, taker.writes.key, taker.prepared.reserving.expires)
-            actions.append(take(self._store.table, item, [taker.writes.key, *owners], taker.prepared.write.now))
+            left_over, write = self._left_over.get(place), taker.prepared.write
+            revision = write.revision or write.if_match
+            item = reservation(place, unique, taker.writes.key, taker.prepared.reserving.expires, revision)
+            found = None if left_over is None else left_over.found
+            actions.append(take(self._store.table, item, [taker.writes.key, *owners], write.now, found))
             self._sent.append(_Sent(place, unique, taker))
         for place, (unique, owners) in leaving.items():
             action = of_others if place in self._of_others else leave
@@ -129,7 +133,7 @@ class Reservations:
                 "the other, or run `dynashard verify --only unique --mend`"
             )
         check = CheckStored(entity, owner, None if stored is None else revision_in(stored))
-        self._left_over[sent.place] = _LeftOver(owner, Participant(self._store, _GUARD, check))
+        self._left_over[sent.place] = _LeftOver(found or {}, owner, Participant(self._store, _GUARD, check))
         return Verdict.REROUTED
 
     def learn_guard(self, guard: Participant, reasons: Sequence[CancellationReason]) -> Verdict:
