@@ -50,11 +50,8 @@ class Resizes:
         self._start()
 
     def _start(self) -> None:
-        to = 8 if self._shards() == 4 else 4
+        to = 8 if self._resharder.status(ABC).count == 4 else 4
         self._resharder.start(ABC, to, survey=False)
-
-    def _shards(self) -> int:
-        return self._resharder.status(ABC).count
 
     def publish(self, transport: Transport) -> tuple[list[Dynashard], tuple[int, ...]]:
         """Advance to the next phase or the next work.

@@ -10,6 +10,7 @@ stored. At the end this holds of all items that are at their homes.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -209,7 +210,9 @@ def planned_unique(seed: int, *, late: bool | None = None) -> Plan:
     kind = _KINDS[seed % len(_KINDS)]
     if late or (late is None and drawn and strays):
         kind, late = "strays", True
-    return planned(seed, kind, late=drawn if late is None else late, model=UniqueNote)
+    plan = planned(seed, kind, late=drawn if late is None else late, model=UniqueNote)
+    # In other schedules with late requests nothing expires, because they compare listings and reads.
+    return replace(plan, some_expire=seed % 3 == 0) if plan.late else plan
 
 
 def run_unique(wire: LeanWire, seed: int, *, late: bool | None = None, trace: list[str] | None = None) -> Outcome:
