@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from dynashard_checks.schedules.epochs.unique import run_unique_epochs
 from dynashard_checks.schedules.exploring import caught
 from dynashard_checks.schedules.unique import run_unique
 from dynashard_checks.schedules.unique_mutants import LATE_UNIQUE_MUTANTS, UNIQUE_MUTANTS
@@ -33,6 +34,13 @@ def engine_of_its_own() -> Iterator[LeanWire]:
 @pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK, CHUNK))
 def test_no_schedule_gives_a_value_to_two_items(engine_of_its_own: LeanWire, first: int) -> None:
     outcomes = [run_unique(engine_of_its_own, seed) for seed in range(first, first + CHUNK)]
+
+    assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
+
+
+@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK // 2, CHUNK // 2))
+def test_no_schedule_gives_a_value_to_two_items_of_any_epochs(engine_of_its_own: LeanWire, first: int) -> None:
+    outcomes = [run_unique_epochs(engine_of_its_own, seed) for seed in range(first, first + CHUNK // 2)]
 
     assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
 

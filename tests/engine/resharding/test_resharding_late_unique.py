@@ -1,13 +1,14 @@
 """Items with unique values that were stored late: they move home only while their values are reserved for them."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from dynashard import Dynashard, Entity, Key, Registry, Shards, Update, definition
 from dynashard.entity.uniqueness import reserved_for
-from dynashard.errors import NotUniqueError, OutcomeUnknownError
+from dynashard.errors import AlreadyExistsError, NotUniqueError, OutcomeUnknownError
 from dynashard.repository.reservations import reservation
 from dynashard.resharding import Resharder
 from dynashard.resharding.status import stage_of
@@ -29,6 +30,7 @@ class Login(
     name="move.v1.Login",
     key=Key("{tenant}", "{id}"),
     shards=Shards(4),
+    expires="until",
     unique=("mail",),
     registry=Registry(),
 ):
@@ -36,6 +38,7 @@ class Login(
     id: str
     mail: str | None = None
     visits: int = 0
+    until: datetime | None = None
 
 
 ABC = partition(Login)
@@ -204,6 +207,32 @@ def test_a_late_take_over_meets_an_owner_that_came_back_under_another_count(
     assert isinstance(done, NotUniqueError)
     assert owner(world) == MOVES
     assert places(world, STAYS) == []
+
+
+def test_a_late_create_does_not_shorten_what_is_reserved_for_a_later_item_with_its_key(world: Moving) -> None:
+    resharder = resharding(world)
+    soon, never = datetime.fromtimestamp(world.clock.now + 10_000, UTC), None
+
+    def happens() -> None:
+        world.finish(ABC, resharder)
+        logins(client(world)).create(login(MOVES).model_copy(update={"until": never}))
+
+    writer = logins(client(world, [around(happens)]))
+    done = outcome(lambda: writer.create(login(MOVES).model_copy(update={"until": soon})))
+    world.clock.now += 20_000
+
+    assert isinstance(done, AlreadyExistsError)
+    assert owner(world) == MOVES
+    with pytest.raises(NotUniqueError):
+        logins(client(world)).create(login(STAYS))
+
+
+def test_what_is_left_over_of_an_items_former_self_is_taken_by_its_next_one(world: Moving) -> None:
+    world.put(left_over(MOVES, "earlier"))
+
+    logins(client(world)).create(login(MOVES))
+
+    assert owner(world) == MOVES
 
 
 @pytest.mark.parametrize("taken", [False, True])

@@ -81,8 +81,8 @@ class Transacted(Operation):
         if part.kind == "drop" and after == before == frozenset([None]):
             return
         mine = self.applied.setdefault(key, [])
-        if before == after == frozenset(mine) and self._unchanged(key, mine[0]):
-            # The answer came late, and the item was moved to where readers look for it now.
+        if mine and before == after and (before != frozenset(mine) or self._unchanged(key, mine[0])):
+            # The answer came late, and what is stored was moved to where readers look for it now.
             return
         mine.append(self._written(key, before, after))
         self.stored[key] = self.history.contents.get(mine[0] or "")

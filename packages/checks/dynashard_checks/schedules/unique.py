@@ -5,8 +5,8 @@ each live item has its reservation, and no other is in force whose owner is live
 the schedule begins there are reservations that are left over, so clients take values over from the start.
 
 In some schedules requests are late. Then an item may be stored at a former home, where no reader finds it, and another
-one may take its value. So two items may not have one value once clients have read both, or were told that both are
-stored. At the end this holds of all items that are at their homes.
+one may take its value. So two items may not have one value once both were read or acknowledged. At the end this holds
+of all items that are at their homes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from dynashard import definition
+from dynashard import EntityDefinition, definition
 from dynashard.entity.uniqueness import RESERVATION, reserved_for
-from dynashard.errors import NotUniqueError
+from dynashard.errors import KeyTooFarAheadError, NotUniqueError
 from dynashard.repository.reservations import owner_of, reservation
 from dynashard.routing import home
 from dynashard.schema import EXPIRES_AT, PK, SK
@@ -27,18 +27,18 @@ from dynashard_checks.schedules.history import History, Key, Stored, identity
 from dynashard_checks.schedules.late import LateDatabase
 from dynashard_checks.schedules.operations import Operation
 from dynashard_checks.schedules.plan import Plan, lateness, planned
-from dynashard_checks.schedules.schedule import Outcome
+from dynashard_checks.schedules.schedule import Outcome, Schedule
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError
 from dynashard_checks.schedules.transactions import Part, TransactingClient, TransactingSchedule
 from dynashard_checks.schedules.wire import TABLE, LeanWire
 
 UNIQUE: Final = "unique"
 """The kind of these schedules."""
-_ENTITY: Final = definition(UniqueNote)
 _KINDS: Final = ("race", "race", "grow", "shrink", "calm")
 _TAGS: Final = ("red", "green")
 _PLANTED: Final = "Planted"
 _WRITERS: Final = ("create", "create", "put", "update", "delete", "transact", "batch_write")
+_REFUSALS: Final = (NotUniqueError, KeyTooFarAheadError)
 _LAST_LOOK_UPS: Final = 4
 _READERS: Final = ("look_up", "look_up", "get", "create", "put", "update", "delete", "transact")
 
@@ -67,14 +67,17 @@ class UniqueClient(TransactingClient):
     def _do_look_up(self) -> None:
         """Look an item up by its value: what is answered has the value, and certainly lived during the look-up."""
         tag, before = self._random.choice(_TAGS), self._holding()
-        with self._operation("batch_get", *self._traffic.keys) as operation:
+        keys = sorted({*self._traffic.keys, *self._history.all_keys()})
+        with self._operation("batch_get", *keys) as operation:
             found = self.collection.find(tenant=TENANT, tag=tag)
             if found is None:
                 self._none_had(tag, operation, before)
-            elif found.tag != tag:
+                return
+            if found.tag != tag:
                 raise AnomalyError(f"the look-up of {tag} answers {found!r}")
-            else:
-                operation.saw(found.id, self._saw(found.id, found))
+            self._saw(found.id, found)
+            if found.id in keys:
+                operation.saw(found.id, found)
 
     def _saw(self, key: Key, item: Any) -> Any:
         """Keep what was read or acknowledged: from now on readers must find it, so nothing else may have its value."""
@@ -90,7 +93,7 @@ class UniqueClient(TransactingClient):
         """Refuse the answer that nothing has a value if one item had it all the time."""
         if any(each[1] == tag for each in before & self._holding()):
             raise AnomalyError(f"the look-up of {tag} answers nothing, but {before} had it before and after")
-        for key in self._traffic.keys if self._history.values_known else ():
+        for key in operation.keys if self._history.values_known else ():
             seen = operation.watch.of(key)
             contents = [self._history.contents[value] for value in seen if value is not None]
             # What a transaction leaves may be free before its item shows that.
@@ -114,7 +117,7 @@ class UniqueClient(TransactingClient):
         with self._operation("batch_write", *chosen, puts={item.id: item.value for item in put}) as operation:
             outcomes = self.collection.try_batch_write(put)
             for each in outcomes:
-                if each is not None and not isinstance(each, NotUniqueError) and not each.transient:
+                if each is not None and not isinstance(each, _REFUSALS) and not each.transient:
                     raise each
             if any(outcomes):
                 operation.lost()
@@ -122,38 +125,42 @@ class UniqueClient(TransactingClient):
                 operation.wrote_all()
 
 
-class UniqueSchedule(TransactingSchedule):
-    """A schedule of an entity with a unique field."""
+class UniqueChecks(Schedule):
+    """What schedules of an entity with a unique field check, whatever places its items."""
 
-    def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
+    def __init__(self, wire: LeanWire, plan: Any, trace: list[str] | None = None) -> None:
         super().__init__(wire, plan, trace)
         self._traffic.kinds = (_WRITERS, _READERS)
         self._history.settled = self._check_unique
 
-    def _new_client(self, actor: Actor) -> UniqueClient:
-        return UniqueClient(self._traffic, actor)
+    @property
+    def _entity(self) -> EntityDefinition[Any]:
+        return definition(self._plan.model)
 
     def _prepare(self) -> None:
         """Leave reservations over for keys that do not have their values."""
         super()._prepare()
         random = Random(self._plan.seed ^ 0x0F)
-        [unique] = _ENTITY.unique
+        [unique] = self._entity.unique
         for tag in _TAGS:
             if random.random() < 0.5:
-                [place] = reserved_for(_ENTITY, {"tenant": TENANT, "tag": tag})
-                owner = _ENTITY.key_of({"tenant": TENANT, "id": random.choice(self._plan.keys)})
+                [place] = reserved_for(self._entity, {"tenant": TENANT, "tag": tag})
+                owner = self._entity.key_of({"tenant": TENANT, "id": random.choice(self._plan.keys)})
                 self._put(TABLE, [{**reservation(place, unique, owner, None), _PLANTED: {"BOOL": True}}])
 
-    def _new_database(self, chance: Random) -> Database:
-        database = super()._new_database(chance)
-        if isinstance(database, LateDatabase):
-            database.straying |= {"TransactWriteItems"}
-        return database
+    def _found(self) -> list[Stored]:
+        """The items that readers certainly find."""
+        return self._history.surely_live()
+
+    def _is_home(self, item: Stored, final: int) -> bool:
+        """Whether readers find an item at the end."""
+        del item, final
+        return True
 
     def _check_unique(self) -> None:
-        """Check that no two items have one value. One that was stored late counts from when it was reported."""
+        """Check that no two items have one value."""
         owners: dict[str, Key] = {}
-        for item in reported(self._history) if self._plan.late else self._history.surely_live():
+        for item in self._found():
             tag, key = _tag(item), item[SK]["S"]
             if tag is not None and owners.setdefault(tag, key) != key:
                 raise AnomalyError(f"{owners[tag]} and {key} both have {tag}")
@@ -175,12 +182,10 @@ class UniqueSchedule(TransactingSchedule):
         """The reservations that these live items should have; without those that a late request stored elsewhere."""
         found: dict[str, Key] = {}
         for item in items:
-            key = _ENTITY.key_of({"tenant": TENANT, "id": item[SK]["S"]})
-            if item[PK]["S"] != home(_ENTITY, key, final):
-                continue
-            for place in reserved_for(_ENTITY, {"tenant": TENANT, "tag": _tag(item)}):
-                if found.setdefault(place, key.sort) != key.sort:
-                    raise AnomalyError(f"{found[place]} and {key.sort} both have {_tag(item)}")
+            key, tag = item[SK]["S"], _tag(item)
+            for place in reserved_for(self._entity, {"tenant": TENANT, "tag": tag}):
+                if self._is_home(item, final) and found.setdefault(place, key) != key:
+                    raise AnomalyError(f"{found[place]} and {key} both have {tag}")
         return found
 
     def _check_left_over(self, reserved: Mapping[str, Wire], due: Mapping[str, Key]) -> None:
@@ -193,6 +198,27 @@ class UniqueSchedule(TransactingSchedule):
             gone = expires is not None and expires <= now + 1
             if place not in due and not planted and not gone:
                 raise AnomalyError(f"the reservation {place} of {owner} is left over")
+
+
+class UniqueSchedule(UniqueChecks, TransactingSchedule):
+    """A schedule of an entity with a unique field."""
+
+    def _new_client(self, actor: Actor) -> UniqueClient:
+        return UniqueClient(self._traffic, actor)
+
+    def _new_database(self, chance: Random) -> Database:
+        database = super()._new_database(chance)
+        if isinstance(database, LateDatabase):
+            database.straying |= {"TransactWriteItems"}
+        return database
+
+    def _found(self) -> list[Stored]:
+        """The items that readers certainly find. One that was stored late counts from when it was reported."""
+        return reported(self._history) if self._plan.late else self._history.surely_live()
+
+    def _is_home(self, item: Stored, final: int) -> bool:
+        key = self._entity.key_of({"tenant": TENANT, "id": item[SK]["S"]})
+        return bool(item[PK]["S"] == home(self._entity, key, final))
 
 
 def reported(history: History) -> list[Stored]:

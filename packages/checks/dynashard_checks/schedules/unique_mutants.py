@@ -82,12 +82,12 @@ UNIQUE_MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
     "reservations are not left": _not_left,
     "reservations are taken from anybody": _taken_from_anybody,
     "owners of reservations are not read": _owners_not_read,
-    "owners of reservations are not guarded": _no_guard,
     "updates of unique fields are plain": _plain_updates,
     "look-ups are not compared": _look_ups_not_compared,
 }
 
 LATE_UNIQUE_MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
+    "owners of reservations are not guarded": _no_guard,
     "a stray moves without checking its reservation": _strays_not_checked,
     "a reservation that was taken again is taken over": _taken_however_changed,
 }

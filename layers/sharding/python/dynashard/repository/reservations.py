@@ -8,6 +8,7 @@ programs delete only the item. So a reservation alone refuses nobody: its owner 
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -27,12 +28,14 @@ Places = Mapping[str, UniqueDefinition]
 class Reserving(NamedTuple):
     """The reservations that a write of an item takes and leaves; one that it keeps unchanged is in neither.
 
-    `expires` is the time of expiry of those that it takes, as it is stored; None if the item does not expire.
+    `expires` is the time of expiry of those that it takes, as it is stored; None if the item does not expire. `own` are
+    those that it takes although the item has them, with another time of expiry.
     """
 
     takes: Places
     leaves: Places
     expires: Wire | None = None
+    own: AbstractSet[str] = frozenset()
 
 
 NOTHING: Final = Reserving({}, {})
@@ -49,7 +52,8 @@ def reserving_of(
     new = {} if after is None else reserved_for(entity, after)
     times = [expiry_of(entity, values) for values in (before, after)]
     takes = new if times[0] != times[1] else {place: each for place, each in new.items() if place not in old}
-    return Reserving(takes, {place: each for place, each in old.items() if place not in new}, times[1])
+    leaves = {place: each for place, each in old.items() if place not in new}
+    return Reserving(takes, leaves, times[1], takes.keys() & old.keys())
 
 
 def expiry_of(entity: EntityDefinition[Any], values: Mapping[str, Any] | None) -> Wire | None:

@@ -33,11 +33,14 @@ class _Sent(NamedTuple):
 
 
 class _LeftOver(NamedTuple):
-    """A reservation that is left over, as it was read; its owner, and the check that it still has no claim to it."""
+    """A reservation that is left over, as it was read; its owner, and the check that it still has no claim to it.
+
+    There is no check if the step that takes it writes the owner, on a condition of its own.
+    """
 
     found: Mapping[str, Any]
     owner: ItemKey
-    guard: Participant
+    guard: Participant | None
 
 
 class Reservations:
@@ -53,7 +56,7 @@ class Reservations:
     @property
     def guards(self) -> list[Participant]:
         """The checks of owners of reservations that are left over."""
-        return list({each.owner: each.guard for each in self._left_over.values()}.values())
+        return list({each.owner: each.guard for each in self._left_over.values() if each.guard}.values())
 
     def actions(self) -> list[Wire]:
         """Return an action for each reservation that the steps, which are prepared, take or leave.
@@ -65,11 +68,11 @@ class Reservations:
         self._sent, actions = [], list[Wire]()
         for place, (taker, unique) in takers.items():
             _, owners = leaving.pop(place, (unique, []))
-            left_over, write = self._left_over.get(place), taker.prepared.write
-            revision = write.revision or write.if_match
-            item = reservation(place, unique, taker.writes.key, taker.prepared.reserving.expires, revision)
+            left_over, write, reserving = self._left_over.get(place), taker.prepared.write, taker.prepared.reserving
+            owners += [taker.writes.key] if place in reserving.own else []
+            item = reservation(place, unique, taker.writes.key, reserving.expires, write.revision or write.if_match)
             found = None if left_over is None else left_over.found
-            actions.append(take(self._store.table, item, [taker.writes.key, *owners], write.now, found))
+            actions.append(take(self._store.table, item, owners, write.now, found))
             self._sent.append(_Sent(place, unique, taker))
         for place, (unique, owners) in leaving.items():
             action = of_others if place in self._of_others else leave
@@ -125,8 +128,16 @@ class Reservations:
             return Verdict.RETRY
         entity = taker.writes.entity
         stored = HomeReader(self._store, entity).read(owner, Reading(consistent=True))
+        own = owner == taker.writes.key
         if stored is not None and has(entity, stored, sent.place):
+            if own:
+                # It was written since, or its place is another one by now.
+                taker.prepare_again()
+                return Verdict.RETRY
             raise taker.not_unique(sent.unique)
+        if own:
+            self._left_over[sent.place] = _LeftOver(found or {}, owner, None)
+            return Verdict.REROUTED
         if any(participant.writes.key == owner for participant in self._participants):
             raise WriteContendedError(
                 "A step takes what is reserved for the item of another step, which does not have it: write one after "
