@@ -237,8 +237,25 @@ bench: setup .venv-bench/.done ## Measure side by side with five other clients (
 	.venv-bench/bin/python -m dynashard_lab.bench $(BENCH_ARGS)
 
 .PHONY: check-reshard
-check-reshard: setup ## Check 120,000 random schedules of resizes (an hour on two cores)
+check-reshard: setup ## Check 100,000 random schedules of resizes, and 55,000 of guarantees, epochs and unique fields (two hours)
 	$(BIN)/python -m dynashard_checks.schedules
+
+.PHONY: check-unique
+check-unique: setup ## Check 20,000 random schedules of a unique field, and 5,000 of one that is placed by epochs (half an hour)
+	$(BIN)/python -m dynashard_checks.schedules --kind unique --schedules 20000
+	$(BIN)/python -m dynashard_checks.schedules --kind 'unique epochs' --schedules 5000
+
+.PHONY: check-counters
+check-counters: setup ## Check 20,000 random schedules of a counter, and 12,000 changes and reads of one while the engine fails
+	$(BIN)/python -m dynashard_checks.schedules.counters
+	$(BIN)/python -m dynashard_checks.truth --counters 12000
+
+.PHONY: check-models
+check-models: setup ## Check 20,000 random schedules of upgrades and index builds while models change
+	$(BIN)/python -m dynashard_checks.changed_models
+
+.PHONY: check-features
+check-features: check-unique check-counters check-models ## Check unique fields, counters, upgrades and index builds, with a mutant of each rule
 
 .PHONY: check-truth
 check-truth: setup ## Check the answers of 100,000 operations of each write guarantee while the engine fails

@@ -5,9 +5,10 @@ from typing import Final
 
 import pytest
 
+from dynashard_checks.schedules.epochs.unique import run_unique_epochs
 from dynashard_checks.schedules.exploring import caught
 from dynashard_checks.schedules.unique import run_unique
-from dynashard_checks.schedules.unique_mutants import UNIQUE_MUTANTS
+from dynashard_checks.schedules.unique_mutants import LATE_UNIQUE_MUTANTS, UNIQUE_MUTANTS
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
 
@@ -17,7 +18,10 @@ DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = (200, 100) if DEEP else (1, 25)
 MOST: Final = 300
 """The number of schedules in which a mutant must be caught."""
-CAUGHT_BY: Final = {"owners of reservations are not guarded": 61}
+CAUGHT_BY: Final = {
+    "owners of reservations are not guarded": 61,
+    "a stray moves without checking its reservation": 1237,
+}
 """Seeds that catch mutants for which a search takes long; if the schedules change, another one is searched for."""
 
 
@@ -34,12 +38,19 @@ def test_no_schedule_gives_a_value_to_two_items(engine_of_its_own: LeanWire, fir
     assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
 
 
+@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK // 2, CHUNK // 2))
+def test_no_schedule_gives_a_value_to_two_items_of_any_epochs(engine_of_its_own: LeanWire, first: int) -> None:
+    outcomes = [run_unique_epochs(engine_of_its_own, seed) for seed in range(first, first + CHUNK // 2)]
+
+    assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
+
+
 def test_an_item_that_had_expired_before_it_was_written_counts_as_absent(engine_of_its_own: LeanWire) -> None:
     # A put waits until its item has expired, and a delete reads while its transaction becomes visible.
     assert run_unique(engine_of_its_own, 10_022).operations > 0
 
 
-@pytest.mark.parametrize("mutant", UNIQUE_MUTANTS)
+@pytest.mark.parametrize("mutant", [*UNIQUE_MUTANTS, *LATE_UNIQUE_MUTANTS])
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []
 

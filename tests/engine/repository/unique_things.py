@@ -7,6 +7,7 @@ from pydantic import StringConstraints
 
 from dynashard import Entity, Index, Key, Registry, Shards, Unique, definition, updated_at
 from dynashard.entity.uniqueness import kinds_of, reserved_for
+from tests.engine.resharding.resharding_world import Moving
 from tests.engine.stored_things import World
 
 UNIQUE = Registry()
@@ -40,13 +41,13 @@ def member(identity: str = "1", **fields: Any) -> Member:
     return Member(id=identity, **fields)
 
 
-def reservations(world: World) -> dict[str, str]:
+def reservations(world: World | Moving) -> dict[str, str]:
     """Return the stored reservations: the sort key of the owner by the stored partition key."""
     kinds = kinds_of(MEMBER)
     return {row["PK"]["S"]: row["OwnerSort"]["S"] for row in world.raw() if row.get("Type", {}).get("S") in kinds}
 
 
-def due(world: World) -> dict[str, str]:
+def due(world: World | Moving) -> dict[str, str]:
     """Return the reservations that the stored items should have."""
     found: dict[str, str] = {}
     for row in world.raw():

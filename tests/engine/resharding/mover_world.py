@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynashard import definition
+from dynashard import Entity, definition
 from dynashard.entity import ItemKey
 from dynashard.resharding import Resharder
 from dynashard.routing import home
@@ -43,7 +43,7 @@ def move_all(world: Moving, resharder: Resharder | None = None) -> None:
             pass
 
 
-def strays(model: type[Thing | Old], old: int, new: int, count: int = 3, name: str = "abc") -> list[Wire]:
+def strays(model: type[Entity], old: int, new: int, count: int = 3, name: str = "abc") -> list[Wire]:
     """Return items at their home under the old count, which is not their home under the new one."""
     entity = definition(model)
     found = []

@@ -33,6 +33,7 @@ CAUGHT_BY: Final[Mapping[str, int]] = {
     "a settled epoch is settled again (cas)": 9,
     "a view is used after its lease (lease)": 9,
     "whichever epoch is pending is settled (name)": 186,
+    "a stray moves without checking its reservation": 1237,
     "without rule H": 36,
     "without rule P": 55,
 }

@@ -31,6 +31,8 @@ OWNER_PARTITION: Final = "OwnerPartition"
 """On the reservation of a unique value: the logical partition of the item that has the value."""
 OWNER_SORT: Final = "OwnerSort"
 """On the reservation of a unique value: the sort key of the item that has the value."""
+OWNER_REV: Final = "OwnerRev"
+"""On the reservation of a unique value: the revision of the write that took it."""
 
 INDEX_SLOTS: Final = ("GSI1", "GSI2", "GSI3")
 

@@ -148,6 +148,20 @@ class TimedOnceNote(
     id: str = new_id()
 
 
+class TimedUniqueNote(
+    NoteFields,
+    name="x.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(start=1, max=16, placement="epochs"),
+    unique=("tag",),
+    registry=Registry(),
+):
+    """As `TimedNote`, with a unique field and without indexes."""
+
+    id: str = new_id()
+    tag: str | None = None
+
+
 class TimedAdoptedNote(
     NoteFields,
     name="w.v1.Note",

@@ -24,11 +24,12 @@ from rich.progress import Progress
 from dynashard_checks.processors import pin
 from dynashard_checks.schedules.epochs.plan import EPOCHS, planned_epochs
 from dynashard_checks.schedules.epochs.schedule import run_epochs
+from dynashard_checks.schedules.epochs.unique import UNIQUE_EPOCHS, planned_unique_epochs, run_unique_epochs
 from dynashard_checks.schedules.mutants import MUTANTS, Mutant, broken
 from dynashard_checks.schedules.plan import planned
 from dynashard_checks.schedules.schedule import Outcome, run_seed
 from dynashard_checks.schedules.scheduler import AnomalyError
-from dynashard_checks.schedules.unique import UNIQUE, run_unique
+from dynashard_checks.schedules.unique import UNIQUE, planned_unique, run_unique
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 
 LEVELS: Final = ("guarded", "exactly once")
@@ -63,6 +64,8 @@ def _run(wire: LeanWire, seed: int, kind: str | None, trace: list[str] | None = 
     """Run a schedule of a kind, which is drawn if it is None."""
     if kind == EPOCHS:
         return run_epochs(wire, seed, trace=trace)
+    if kind == UNIQUE_EPOCHS:
+        return run_unique_epochs(wire, seed, trace=trace)
     if kind == UNIQUE:
         return run_unique(wire, seed, trace=trace)
     return run_seed(wire, seed, kind=kind, late=kind in LEVELS or None, trace=trace)
@@ -98,7 +101,7 @@ def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
     if mutant.kind == EPOCHS:
         run_epochs(wire, seed, shape=mutant.shape)
     elif mutant.kind == UNIQUE:
-        run_unique(wire, seed)
+        run_unique(wire, seed, late=mutant.late)
     else:
         run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
 
@@ -127,6 +130,7 @@ def main() -> int:
     parser.add_argument("--levels", type=int, default=5000, help="further schedules of each write guarantee")
     parser.add_argument("--epochs", type=int, default=20_000, help="further schedules of counts that grow by epochs")
     parser.add_argument("--unique", type=int, default=20_000, help="further schedules of a unique field")
+    parser.add_argument("--unique-epochs", type=int, default=5000, help="further ones of both")
     parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
     parser.add_argument("--kind", help="run schedules and mutants of this kind only")
     parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))
@@ -138,7 +142,7 @@ def main() -> int:
     parts = [(asked.kind, range(asked.first, asked.first + asked.schedules))]
     if asked.kind is None:
         parts += [*((level, range(asked.levels)) for level in LEVELS), (EPOCHS, range(asked.epochs))]
-        parts.append((UNIQUE, range(asked.unique)))
+        parts += [(UNIQUE, range(asked.unique)), (UNIQUE_EPOCHS, range(asked.unique_epochs))]
     with ProcessPoolExecutor(asked.processes, initializer=_enter) as pool:
         variants = [
             (name, pool.submit(_caught, name, asked.mutants))
@@ -183,7 +187,7 @@ def _report(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dic
 def _traced(seed: int, kind: str | None) -> int:
     trace: list[str] = []
     with engine_in_memory() as wire:
-        print(planned_epochs(seed) if kind == EPOCHS else planned(seed, None if kind == UNIQUE else kind))
+        print(_planned(seed, kind))
         try:
             _run(wire, seed, kind, trace)
         except AnomalyError as anomaly:
@@ -192,6 +196,14 @@ def _traced(seed: int, kind: str | None) -> int:
         finally:
             print("\n".join(trace))
     return 0
+
+
+def _planned(seed: int, kind: str | None) -> object:
+    if kind == EPOCHS:
+        return planned_epochs(seed)
+    if kind == UNIQUE_EPOCHS:
+        return planned_unique_epochs(seed)
+    return planned_unique(seed) if kind == UNIQUE else planned(seed, kind, late=kind in LEVELS or None)
 
 
 def _chunks(parts: Sequence[tuple[str | None, range]]) -> Iterator[tuple[range, str | None]]:

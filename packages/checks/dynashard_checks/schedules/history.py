@@ -14,7 +14,7 @@ the stored items, and clients are judged by their answers alone. `recorder` has 
 A `Watch` collects the values that each key has during an operation or a listing. Answers are compared with them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -78,12 +78,14 @@ class History:
         listings: listings of the whole table, if they are judged by other answers.
         settled: called when a transaction has been applied as a whole.
         expiring_keys: keys that had an item which expires. Its expiry is not one moment.
+        reported: revisions of items that clients have read, or whose writes were acknowledged.
     """
 
     def __init__(self, clock: Callable[[], float], *, skew: float, values_known: bool = True) -> None:
         self.values_known = values_known
         self.recorder = Recorder()
         self.expiring_keys: set[Key] = set()
+        self.reported: set[str] = set()
         self.listings: list[Listing] = []
         self.items: dict[tuple[str, Key], Stored] = {}
         self.contents: dict[str, Stored] = {}
@@ -92,6 +94,7 @@ class History:
         self._places: defaultdict[Key, set[str]] = defaultdict(set)
         self._values: dict[Key, Values] = {}
         self._open: dict[Key, Values] = {}
+        self._changing: Counter[Key] = Counter()
         self._watches: list[Watch] = []
         self.settled: Callable[[], None] = lambda: None
 
@@ -162,6 +165,8 @@ class History:
 
     def begin(self, coming: Mapping[Key, Stored | None], *, by_client: bool) -> None:
         """Begin a transaction: from now on each key may have its old or its new value."""
+        # Late requests can change two items of a key at the same time, one of them at a former home.
+        self._changing.update(list(coming))
         if not self.values_known:
             return
         for key, item in coming.items():
@@ -173,9 +178,9 @@ class History:
 
     def end(self, keys: Iterable[Key], check: Check | None) -> None:
         """End a transaction: all its writes are applied."""
-        if not self.values_known:
-            return
-        for key in keys:
+        keys = list(keys)
+        self._changing.subtract(keys)
+        for key in keys if self.values_known else ():
             # An item may have expired during the transaction.
             before = self._open.pop(key) | (ABSENT & self[key])
             self._judge(key, before, check)
@@ -183,11 +188,11 @@ class History:
 
     def changing(self, key: Key) -> bool:
         """Whether a transaction that changes a key is being applied."""
-        return key in self._open
+        return self._changing[key] > 0
 
     def surely_live(self) -> list[Stored]:
         """Return the items of all keys that certainly live, and that no transaction is changing."""
-        items = (item for (_, key), item in self.items.items() if key not in self._open)
+        items = (item for (_, key), item in self.items.items() if not self.changing(key))
         return [item for item in items if MOVED_TO not in item and not self._expired(item, -self._skew)]
 
     def live(self, key: Key) -> list[Stored]:

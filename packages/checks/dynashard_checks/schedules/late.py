@@ -24,7 +24,7 @@ _HELD_TURNS: Final = (0, 0, 1, 3, 10, 30)
 _THROTTLED_AFTER_LOSS: Final = 0.3
 """The share of requests soon after a lost one that are throttled, because trouble often lasts."""
 _PLAIN_WRITES: Final = frozenset({"PutItem", "UpdateItem"})
-"""Writes of one item, which go to its old home before the resize has reached MOVE."""
+"""Writes of one item without unique fields, which go to its old home before the resize has reached MOVE."""
 _DELAYS: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
 """How many seconds late a request is executed: up to several phases."""
 
@@ -34,7 +34,7 @@ class LateFaults(Faults):
     """Draws the faults of requests, which include late execution.
 
     Attributes:
-        strays: whether only clients' writes of one item meet a fault. They are executed at a later stage of the resize,
+        strays: whether only clients' writes of items meet a fault. They are executed at a later stage of the resize,
             with or without an answer.
     """
 
@@ -79,14 +79,16 @@ class LateDatabase(Database):
 
     Attributes:
         delay: lets an actor wait until a later stage of the resize; None for a wait of some seconds.
+        straying: the operations of clients that are late if nothing else fails.
     """
 
     delay: Callable[[Actor], None] | None = None
+    straying: frozenset[str] = _PLAIN_WRITES
 
     def _draw_fault(self, operation: str, request: Mapping[str, Any], check: Check | None) -> str:
         """See `Database._draw_fault`."""
         strays = isinstance(self.faults, LateFaults) and self.faults.strays
-        if strays and (check is None or operation not in _PLAIN_WRITES):
+        if strays and (check is None or operation not in self.straying):
             return ""
         return super()._draw_fault(operation, request, check)
 

@@ -17,7 +17,7 @@ from dynashard_checks.schedules.epochs.mutants import EPOCH_MUTANTS, EPOCH_SHAPE
 from dynashard_checks.schedules.epochs.plan import EPOCHS
 from dynashard_checks.schedules.outcome_mutants import LEVELS, OUTCOMES
 from dynashard_checks.schedules.unique import UNIQUE
-from dynashard_checks.schedules.unique_mutants import UNIQUE_MUTANTS
+from dynashard_checks.schedules.unique_mutants import LATE_UNIQUE_MUTANTS, UNIQUE_MUTANTS
 from tests.engine.repository.late_world import RULES
 
 
@@ -109,6 +109,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
         for name, apply in EPOCH_MUTANTS.items()
     },
     **{name: Mutant(apply, kind=UNIQUE) for name, apply in UNIQUE_MUTANTS.items()},
+    **{name: Mutant(apply, kind=UNIQUE, late=True) for name, apply in LATE_UNIQUE_MUTANTS.items()},
     **{f"without rule {rule}": Mutant(apply, kind="strays", late=True) for rule, apply in RULES.items()},
 }
 

@@ -204,7 +204,7 @@ class Operation:
     def refused(self, error: DynashardError) -> bool:
         """Check an error. Return whether it is an answer rather than an unknown outcome."""
         [key] = self.keys if len(self.keys) == 1 else [""]
-        if isinstance(error, (OutcomeUnknownError, NotUniqueError)) or self.kind == "batch_write":
+        if isinstance(error, OutcomeUnknownError) or self.kind == "batch_write":
             self.lost()
         if isinstance(error, (ClockOffError, KeyTooFarAheadError, NotUniqueError)):
             if self.applied:

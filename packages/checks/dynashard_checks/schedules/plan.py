@@ -109,8 +109,7 @@ def planned(
     """
     random = Random(seed)
     kind, late = _kind(random, kind, late)
-    layout = _layout(random, kind)
-    layout.model = model or layout.model
+    layout = _layout(random, kind, model)
     entity = definition(layout.model)
     whole = entity.logical_partition({"tenant": TENANT}) if layout.one_partition else None
     return Plan(
@@ -160,8 +159,8 @@ class _Layout:
     index_target: int = INDEX_COUNT
 
 
-def _layout(random: Random, kind: str) -> _Layout:
-    """Draw the layout of a kind of schedule."""
+def _layout(random: Random, kind: str, model: type[Any] | None) -> _Layout:
+    """Draw the layout of a kind of schedule, of one entity if it is given."""
     drawn = _Layout(
         random.choice((Note, Note, Note, StampedNote)),
         *random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8))),
@@ -175,7 +174,9 @@ def _layout(random: Random, kind: str) -> _Layout:
     elif kind == "shrink":
         drawn.origin, drawn.target = back
     elif kind == "strays":
-        drawn.model, drawn.origin, drawn.target = random.choice(_STRAYING)
+        # Only an adopted entity has items that are stored unsharded.
+        counts = [each for each in _STRAYING if model is None or each[1] != UNSHARDED]
+        drawn.model, drawn.origin, drawn.target = random.choice(counts)
     elif kind == "adopt":
         drawn.model, drawn.origin, drawn.target = AdoptedNote, UNSHARDED, random.choice((1, 2, 4))
     elif kind in {"random", "family"}:
@@ -187,17 +188,23 @@ def _layout(random: Random, kind: str) -> _Layout:
         drawn.one_partition = False
         drawn.index = random.choice(("by_rank", "by_rank_key"))
         drawn.index_origin, drawn.index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
+    drawn.model = model or drawn.model
     return drawn
 
 
 def _kind(random: Random, kind: str | None, late: bool | None) -> tuple[str, bool]:  # noqa: FBT001
     """Draw the kind of a schedule, and whether requests may be late. Given values are kept."""
     drawn = random.choice(KINDS)
-    drawn_late, strays = random.random() < _LATE and drawn != "random", random.random() < _STRAYS
+    drawn_late, strays = lateness(random)
     if kind is None:
-        late = drawn_late if late is None else late
+        late = drawn_late and drawn != "random" if late is None else late
         return ("strays" if late and strays else drawn), late
     return kind, kind == "strays" if late is None else late
+
+
+def lateness(random: Random) -> tuple[bool, bool]:
+    """Draw whether requests may be late, and if so, whether the schedule is of the kind `strays`."""
+    return random.random() < _LATE, random.random() < _STRAYS
 
 
 def _begins(kind: str, random: Random) -> int | None:

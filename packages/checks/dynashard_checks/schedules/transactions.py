@@ -81,8 +81,8 @@ class Transacted(Operation):
         if part.kind == "drop" and after == before == frozenset([None]):
             return
         mine = self.applied.setdefault(key, [])
-        if before == after == frozenset(mine) and self._unchanged(key, mine[0]):
-            # The answer came late, and the item was moved to where readers look for it now.
+        if mine and before == after and (before != frozenset(mine) or self._unchanged(key, mine[0])):
+            # The answer came late, and what is stored was moved to where readers look for it now.
             return
         mine.append(self._written(key, before, after))
         self.stored[key] = self.history.contents.get(mine[0] or "")
@@ -107,6 +107,8 @@ class Transacted(Operation):
         """Check the acknowledgement."""
         for key in list(self._recorded):
             self._answer(key, Answer.OK)
+        if not self.history.values_known:
+            return
         if not self.held:
             raise AnomalyError(f"the transaction of {self.keys} was acknowledged, but never applied")
         for part, item in zip(self.parts.values(), stored, strict=True):
@@ -125,15 +127,27 @@ class Transacted(Operation):
             raise AnomalyError(f"the transaction of {self.keys} failed: {error!r}") from error
         part = list(self.parts.values())[error.step]
         self.kind = part.kind
-        if error.reason == "not_unique":
-            self.lost()
-        elif error.reason in ("already_exists", "not_found"):
-            self._check_existence(part.key, live=error.reason == "already_exists")
-        elif self.watch.of(part.key) == {part.if_match}:
-            raise AnomalyError(f"{part} is refused, but the key is at {part.if_match}") from error
+        if error.reason in ("already_exists", "not_found"):
+            self._saw_existence(part, live=error.reason == "already_exists")
+        elif error.reason == "revision_mismatch":
+            self._saw_mismatch(part)
         if self.held:
             raise AnomalyError(f"the transaction of {self.keys} was applied, and then refused: {error}")
         return True
+
+    def _saw_existence(self, part: Part, *, live: bool) -> None:
+        """Check that a step was refused because its item is live, or because none is."""
+        if part.key in self._recorded:
+            self._answer(part.key, Answer.EXISTS if live else Answer.MISSING)
+        if self.history.values_known:
+            self._check_existence(part.key, live=live)
+
+    def _saw_mismatch(self, part: Part) -> None:
+        """Check that a step was refused because its item is not at the revision that it names."""
+        if part.key in self._recorded:
+            self._answer(part.key, Answer.MISMATCH)
+        if self.history.values_known and self.watch.of(part.key) == {part.if_match}:
+            raise AnomalyError(f"{part} is refused, but the key is at {part.if_match}")
 
     def end(self) -> None:
         """Check that all steps were applied, or none."""
@@ -155,7 +169,7 @@ class TransactingClient(Client):
             operation.done(stored)
             for key, item in zip(parts, stored, strict=True):
                 if item is not None:
-                    self._known[key] = item
+                    self._saw(key, item)
 
     def _part(self, kind: str, key: Key) -> Part:  # noqa: PLR0911 - one for each kind
         model, known = self._traffic.model, self._known.get(key)

@@ -3,34 +3,43 @@
 The simulated database reports to the model what is stored. At every moment no two live items have one value. At the end
 each live item has its reservation, and no other is in force whose owner is live with another value or absent. Before
 the schedule begins there are reservations that are left over, so clients take values over from the start.
+
+In some schedules requests are late. Then an item may be stored at a former home, where no reader finds it, and another
+one may take its value. So two items may not have one value once both were read or acknowledged. At the end this holds
+of all items that are at their homes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from dynashard import definition
+from dynashard import EntityDefinition, definition
 from dynashard.entity.uniqueness import RESERVATION, reserved_for
-from dynashard.errors import NotUniqueError
+from dynashard.errors import KeyTooFarAheadError, NotUniqueError
 from dynashard.repository.reservations import owner_of, reservation
+from dynashard.routing import home
 from dynashard.schema import EXPIRES_AT, PK, SK
 from dynashard.transport.interface import Wire
+from dynashard_checks.schedules.database import Database
 from dynashard_checks.schedules.entities import TENANT, UniqueNote
-from dynashard_checks.schedules.history import Key, Stored
+from dynashard_checks.schedules.history import History, Key, Stored, identity
+from dynashard_checks.schedules.late import LateDatabase
 from dynashard_checks.schedules.operations import Operation
-from dynashard_checks.schedules.plan import Plan, planned
-from dynashard_checks.schedules.schedule import Outcome
+from dynashard_checks.schedules.plan import Plan, lateness, planned
+from dynashard_checks.schedules.schedule import Outcome, Schedule
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError
 from dynashard_checks.schedules.transactions import Part, TransactingClient, TransactingSchedule
 from dynashard_checks.schedules.wire import TABLE, LeanWire
 
 UNIQUE: Final = "unique"
 """The kind of these schedules."""
-_ENTITY: Final = definition(UniqueNote)
 _KINDS: Final = ("race", "race", "grow", "shrink", "calm")
 _TAGS: Final = ("red", "green")
 _PLANTED: Final = "Planted"
 _WRITERS: Final = ("create", "create", "put", "update", "delete", "transact", "batch_write")
+_REFUSALS: Final = (NotUniqueError, KeyTooFarAheadError)
+_LAST_LOOK_UPS: Final = 4
 _READERS: Final = ("look_up", "look_up", "get", "create", "put", "update", "delete", "transact")
 
 
@@ -57,20 +66,34 @@ class UniqueClient(TransactingClient):
 
     def _do_look_up(self) -> None:
         """Look an item up by its value: what is answered has the value, and certainly lived during the look-up."""
-        tag = self._random.choice(_TAGS)
-        keys = self._traffic.keys
+        tag, before = self._random.choice(_TAGS), self._holding()
+        keys = sorted({*self._traffic.keys, *self._history.all_keys()})
         with self._operation("batch_get", *keys) as operation:
             found = self.collection.find(tenant=TENANT, tag=tag)
             if found is None:
-                self._none_had(tag, operation)
+                self._none_had(tag, operation, before)
                 return
             if found.tag != tag:
                 raise AnomalyError(f"the look-up of {tag} answers {found!r}")
-            if self._history.values_known and found.revision not in operation.watch.of(found.id):
-                raise AnomalyError(f"the look-up of {tag} answers {found!r}, which did not live then")
+            self._saw(found.id, found)
+            if found.id in keys:
+                operation.saw(found.id, found)
 
-    def _none_had(self, tag: str, operation: Operation) -> None:
-        for key in self._traffic.keys:
+    def _saw(self, key: Key, item: Any) -> Any:
+        """Keep what was read or acknowledged: from now on readers must find it, so nothing else may have its value."""
+        self._history.reported.add(item.revision)
+        self._history.settled()
+        return super()._saw(key, item)
+
+    def _holding(self) -> set[tuple[str, str | None]]:
+        """The revisions and values of items that certainly live and were reported."""
+        return {(identity(item), _tag(item)) for item in reported(self._history)}
+
+    def _none_had(self, tag: str, operation: Operation, before: set[tuple[str, str | None]]) -> None:
+        """Refuse the answer that nothing has a value if one item had it all the time."""
+        if any(each[1] == tag for each in before & self._holding()):
+            raise AnomalyError(f"the look-up of {tag} answers nothing, but {before} had it before and after")
+        for key in operation.keys if self._history.values_known else ():
             seen = operation.watch.of(key)
             contents = [self._history.contents[value] for value in seen if value is not None]
             # What a transaction leaves may be free before its item shows that.
@@ -81,6 +104,12 @@ class UniqueClient(TransactingClient):
             ):
                 raise AnomalyError(f"the look-up of {tag} answers nothing, but {key} had it all the time")
 
+    def finish(self) -> None:
+        """See `Client.finish`; look all values up as well."""
+        super().finish()
+        for _ in range(_LAST_LOOK_UPS):
+            self.operate("look_up")
+
     def _do_batch_write(self) -> None:
         """Put some items in a batch, each of which may be refused."""
         chosen = self._random.sample(self._traffic.keys, self._random.randint(1, len(self._traffic.keys)))
@@ -88,7 +117,7 @@ class UniqueClient(TransactingClient):
         with self._operation("batch_write", *chosen, puts={item.id: item.value for item in put}) as operation:
             outcomes = self.collection.try_batch_write(put)
             for each in outcomes:
-                if each is not None and not isinstance(each, NotUniqueError) and not each.transient:
+                if each is not None and not isinstance(each, _REFUSALS) and not each.transient:
                     raise each
             if any(outcomes):
                 operation.lost()
@@ -96,54 +125,67 @@ class UniqueClient(TransactingClient):
                 operation.wrote_all()
 
 
-class UniqueSchedule(TransactingSchedule):
-    """A schedule of an entity with a unique field."""
+class UniqueChecks(Schedule):
+    """What schedules of an entity with a unique field check, whatever places its items."""
 
-    def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
+    def __init__(self, wire: LeanWire, plan: Any, trace: list[str] | None = None) -> None:
         super().__init__(wire, plan, trace)
         self._traffic.kinds = (_WRITERS, _READERS)
         self._history.settled = self._check_unique
 
-    def _new_client(self, actor: Actor) -> UniqueClient:
-        return UniqueClient(self._traffic, actor)
+    @property
+    def _entity(self) -> EntityDefinition[Any]:
+        return definition(self._plan.model)
 
     def _prepare(self) -> None:
         """Leave reservations over for keys that do not have their values."""
         super()._prepare()
         random = Random(self._plan.seed ^ 0x0F)
-        [unique] = _ENTITY.unique
+        [unique] = self._entity.unique
         for tag in _TAGS:
             if random.random() < 0.5:
-                [place] = reserved_for(_ENTITY, {"tenant": TENANT, "tag": tag})
-                owner = _ENTITY.key_of({"tenant": TENANT, "id": random.choice(self._plan.keys)})
+                [place] = reserved_for(self._entity, {"tenant": TENANT, "tag": tag})
+                owner = self._entity.key_of({"tenant": TENANT, "id": random.choice(self._plan.keys)})
                 self._put(TABLE, [{**reservation(place, unique, owner, None), _PLANTED: {"BOOL": True}}])
 
+    def _found(self) -> list[Stored]:
+        """The items that readers certainly find."""
+        return self._history.surely_live()
+
+    def _is_home(self, item: Stored, final: int) -> bool:
+        """Whether readers find an item at the end."""
+        del item, final
+        return True
+
     def _check_unique(self) -> None:
+        """Check that no two items have one value."""
         owners: dict[str, Key] = {}
-        for item in [] if self._plan.late else self._history.surely_live():
+        for item in self._found():
             tag, key = _tag(item), item[SK]["S"]
             if tag is not None and owners.setdefault(tag, key) != key:
                 raise AnomalyError(f"{owners[tag]} and {key} both have {tag}")
 
-    def _check_stored(self) -> None:
-        super()._check_stored()
+    def _check_records(self) -> int:
+        final = super()._check_records()
         rows = self._wire.call("Scan", {"TableName": TABLE})["Items"]
         reserved = {row[PK]["S"]: row for row in rows if row[SK]["S"] == RESERVATION}
-        due = self._due()
-        for place, key in due.items():
+        for place, key in self._due(self._history.surely_live(), final).items():
             owner = owner_of(reserved.get(place, {}))
             if owner is None or owner.sort != key:
                 raise AnomalyError(f"{key} does not have the reservation {place}; {owner} has it")
         if not self._plan.late:
-            self._check_left_over(reserved, due)
+            live = [item for key in self._history.all_keys() for item in self._history.live(key)]
+            self._check_left_over(reserved, self._due(live, final))
+        return final
 
-    def _due(self) -> dict[str, Key]:
-        """The reservations that live items should have."""
+    def _due(self, items: Sequence[Stored], final: int) -> dict[str, Key]:
+        """The reservations that these live items should have; without those that a late request stored elsewhere."""
         found: dict[str, Key] = {}
-        for key in self._history.all_keys():
-            homes = self._history.live(key) if not self._plan.late else []
-            for item in homes:
-                found |= dict.fromkeys(reserved_for(_ENTITY, {"tenant": TENANT, "tag": _tag(item)}), key)
+        for item in items:
+            key, tag = item[SK]["S"], _tag(item)
+            for place in reserved_for(self._entity, {"tenant": TENANT, "tag": tag}):
+                if self._is_home(item, final) and found.setdefault(place, key) != key:
+                    raise AnomalyError(f"{found[place]} and {key} both have {tag}")
         return found
 
     def _check_left_over(self, reserved: Mapping[str, Wire], due: Mapping[str, Key]) -> None:
@@ -158,15 +200,51 @@ class UniqueSchedule(TransactingSchedule):
                 raise AnomalyError(f"the reservation {place} of {owner} is left over")
 
 
+class UniqueSchedule(UniqueChecks, TransactingSchedule):
+    """A schedule of an entity with a unique field."""
+
+    def _new_client(self, actor: Actor) -> UniqueClient:
+        return UniqueClient(self._traffic, actor)
+
+    def _new_database(self, chance: Random) -> Database:
+        database = super()._new_database(chance)
+        if isinstance(database, LateDatabase):
+            database.straying |= {"TransactWriteItems"}
+        return database
+
+    def _found(self) -> list[Stored]:
+        """The items that readers certainly find. One that was stored late counts from when it was reported."""
+        return reported(self._history) if self._plan.late else self._history.surely_live()
+
+    def _is_home(self, item: Stored, final: int) -> bool:
+        key = self._entity.key_of({"tenant": TENANT, "id": item[SK]["S"]})
+        return bool(item[PK]["S"] == home(self._entity, key, final))
+
+
+def reported(history: History) -> list[Stored]:
+    """Return the items that certainly live and were read or acknowledged, so that readers find them."""
+    return [item for item in history.surely_live() if identity(item) in history.reported]
+
+
 def _tag(item: Stored) -> str | None:
     return item["tag"]["S"] if "tag" in item else None
 
 
-def run_unique(wire: LeanWire, seed: int, *, trace: list[str] | None = None) -> Outcome:
-    """Run the schedule of a seed, with a unique field.
+def planned_unique(seed: int, *, late: bool | None = None) -> Plan:
+    """Draw the plan of a seed. `late` requests are drawn if it is None, and only those of PREPARE if it is True."""
+    drawn, strays = lateness(Random(seed ^ 0x1A7E))
+    kind = _KINDS[seed % len(_KINDS)]
+    if late or (late is None and drawn and strays):
+        kind, late = "strays", True
+    plan = planned(seed, kind, late=drawn if late is None else late, model=UniqueNote)
+    # In other schedules with late requests nothing expires, because they compare listings and reads.
+    return replace(plan, some_expire=seed % 3 == 0) if plan.late else plan
+
+
+def run_unique(wire: LeanWire, seed: int, *, late: bool | None = None, trace: list[str] | None = None) -> Outcome:
+    """Run the schedule of a seed, with a unique field; see `planned_unique`.
 
     Raises:
         AnomalyError: the code under test broke a promise.
     """
-    plan = planned(seed, _KINDS[seed % len(_KINDS)], late=False, model=UniqueNote)
-    return UniqueSchedule(wire, plan, trace).run()
+    return UniqueSchedule(wire, planned_unique(seed, late=late), trace).run()

@@ -6,8 +6,11 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard import definition
-from dynashard.repository import unique_reads
+from dynashard.repository import late, unique_reads
+from dynashard.repository import reservations as repository
 from dynashard.repository.reservations import NOTHING, reserving_of, take
+from dynashard.resharding import mover
+from dynashard.schema import OWNER_PARTITION, OWNER_SORT
 from dynashard.transactions import prepared, reservations
 from dynashard.transactions.reservations import Reservations
 from dynashard_checks.schedules.entities import UniqueNote
@@ -57,12 +60,35 @@ def _look_ups_not_compared(stack: ExitStack) -> None:
     stack.enter_context(patch.object(unique_reads, "has", lambda *_: True))
 
 
+def _strays_not_checked(stack: ExitStack) -> None:
+    """Move an item that was stored late home, whether or not its value is still reserved for it."""
+    for module in (late, mover):
+        stack.enter_context(patch.object(module, "held", lambda *_: []))
+
+
+def _taken_however_changed(stack: ExitStack) -> None:
+    """Take over a reservation that is left over although its owner may have taken it again."""
+
+    def of_owner(found: Mapping[str, Any]) -> Any:
+        names = {OWNER_PARTITION: ":read0", OWNER_SORT: ":read1"}
+        terms = " AND ".join(f"{name} = {value}" for name, value in names.items())
+        return f"({terms})", {value: found[name] for name, value in names.items()}
+
+    stack.enter_context(patch.object(repository, "as_read", of_owner))
+
+
 UNIQUE_MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
     "unique values are not reserved": _not_reserved,
     "reservations are not left": _not_left,
     "reservations are taken from anybody": _taken_from_anybody,
     "owners of reservations are not read": _owners_not_read,
-    "owners of reservations are not guarded": _no_guard,
     "updates of unique fields are plain": _plain_updates,
     "look-ups are not compared": _look_ups_not_compared,
 }
+
+LATE_UNIQUE_MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
+    "owners of reservations are not guarded": _no_guard,
+    "a stray moves without checking its reservation": _strays_not_checked,
+    "a reservation that was taken again is taken over": _taken_however_changed,
+}
+"""Faults that show only if requests are executed late."""

@@ -99,7 +99,7 @@ class MovedItems(Struct, frozen=True):
             self.tried.add(_version(item))
             places = self.store.router.places(self.entity, self._key(stored_key(item)))
             if settling(places):
-                bring_home(self.store, item, places)
+                bring_home(self.store, self.entity, item, places)
         if away:
             raise OvertakenError
         kept = mine | {stored_key(item) for item in strays}

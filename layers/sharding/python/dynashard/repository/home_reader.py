@@ -118,7 +118,7 @@ class _Lookup:
 
                 item, place = stored_at(self._store, places.old, key.sort), places.old
                 if is_live(item, self._store.now()):
-                    item = item and bring_home(self._store, item, places)
+                    item = item and bring_home(self._store, self._entity, item, places)
                     if item is None:
                         markers[key] = None
             if item is not None and is_damaged(item):

@@ -7,10 +7,9 @@ The answer of a successful write may arrive after its view has ended. Then the w
 is where readers look for it now; if necessary it is moved there (rule A). A refused write starts again in this case.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import (
@@ -24,11 +23,11 @@ from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.markers import marking, relocation, unmarking
 from dynashard.repository.phase_table import Encountered, Next
-from dynashard.repository.reservations import held
+from dynashard.repository.reservations import held, not_held
 from dynashard.repository.store import Store, view_ended
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import Places, home
-from dynashard.schema import MOVED_FROM, PK, REV
+from dynashard.schema import MOVED_FROM, MOVED_TO, PK, REV
 from dynashard.topology import Phase
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
@@ -43,37 +42,68 @@ def stored_at(store: Store, place: str, sort: str) -> Wire | None:
     return cast("Wire | None", store.transport.call("GetItem", request).get("Item"))
 
 
-def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
+def bring_home(store: Store, entity: EntityDefinition[Any], item: Wire, places: Places) -> Wire | None:
     """Relocate an item from its old home to its new one, and return it as it is stored there.
 
-    None means that it was changed or moved meanwhile, so the caller must read again. Raises what a write raises.
+    None means that it was changed or moved meanwhile, so the caller must read again. That includes an item of which a
+    unique value was reserved for another item since, by a client that no longer looks at old homes: nobody has read it,
+    its write was not acknowledged, and a marker replaces it. Raises what a write raises.
 
-    Cost: 4 write units for 1 KB, 1 round trip.
+    Cost: 4 write units for 1 KB, and 2 for each unique value, 1 round trip.
     """
-    if not _relocate(store, item, places, places.new, places.view.new_count):
+    relocated = _relocate(store, entity, item, places, _Home(places.new, places.view.new_count))
+    if relocated is _Relocated.NOT_HELD:
+        _remove(store, item, places)
+    if relocated is not _Relocated.DONE:
         return None
     return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(places.view.count)}}
 
 
-def _relocate(
-    store: Store, item: Wire, places: Places, place: str, target: int, *, checks: Sequence[Wire] = ()
-) -> bool:
-    actions = relocation(store.table, item, place, origin=places.view.count, target=target, now=store.runtime.clock())
-    actions += checks
+def _remove(store: Store, item: Wire, places: Places) -> None:
+    """Replace an item that cannot come home by a bare marker. One with its revision would prove that it was moved."""
+    marker = {**wire_key(stored_key(item)), MOVED_TO: {"N": str(places.view.new_count)}}
+    with suppress(ConditionFailedError, TransactionConflictError):
+        store.transport.call("PutItem", unchanged(item).on({"TableName": store.table, "Item": marker}))
+
+
+class _Home(NamedTuple):
+    """A stored partition key, and the shard count by which it is the home of an item."""
+
+    place: str
+    shards: int
+
+
+class _Relocated(Enum):
+    """The result of a relocation."""
+
+    DONE = auto()
+    CHANGED = auto()
+    """The item was changed or moved meanwhile, or its home is taken, or the outcome is unknown."""
+    NOT_HELD = auto()
+    """Only a unique value of the item prevents it, because it is reserved for another one."""
+
+
+def _relocate(store: Store, entity: EntityDefinition[Any], item: Wire, places: Places, to: _Home) -> _Relocated:
+    actions = relocation(
+        store.table, item, to.place, origin=places.view.count, target=to.shards, now=store.runtime.clock()
+    )
+    actions += held(store.table, entity, item)
     try:
         # On condition of the exact revision: it happens once, however often it is sent and however late it is executed.
         store.transport.call("TransactWriteItems", {"TransactItems": actions}, resend=Resend.ALWAYS)
-    except (TransactionCanceledError, TransactionConflictError, OutcomeUnknownError):
-        return False
-    return True
+    except TransactionCanceledError as cancelled:
+        return _Relocated.NOT_HELD if not_held(cancelled) else _Relocated.CHANGED
+    except (TransactionConflictError, OutcomeUnknownError):
+        return _Relocated.CHANGED
+    return _Relocated.DONE
 
 
-def move_stray_home(store: Store, sort: str, places: Places) -> bool:
+def move_stray_home(store: Store, entity: EntityDefinition[Any], sort: str, places: Places) -> bool:
     """Move a live item from the old home to the new one; return whether there was one: then the caller starts again."""
     item = stored_at(store, places.old, sort)
     if item is None or not is_live(item, store.now()):
         return False
-    bring_home(store, item, places)
+    bring_home(store, entity, item, places)
     return True
 
 
@@ -87,7 +117,7 @@ def next_after(store: Store, entity: EntityDefinition[Any], write: Write, encoun
         return Next.RESTART
     found = encountered.next(entity, write.key, now=write.now)
     if found is Next.HELP:
-        if move_stray_home(store, write.key.sort, encountered.places):
+        if move_stray_home(store, entity, write.key.sort, encountered.places):
             return Next.RESTART
         found = encountered.next(entity, write.key, now=write.now, helped=True)
     if found is Next.REFRESH:
@@ -177,8 +207,8 @@ def _check_once(
         there = certain or write.did(stored_at(store, present, write.key.sort))
         return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.
-    checks = held(store.table, entity, here)
-    moved = not is_marker(here) and _relocate(store, here, places, present, shards, checks=checks)
+    to = _Home(present, shards)
+    moved = not is_marker(here) and _relocate(store, entity, here, places, to) is _Relocated.DONE
     if moved and not moving:
         # No sweep will follow.
         with suppress(ConditionFailedError):

@@ -8,16 +8,17 @@ programs delete only the item. So a reservation alone refuses nobody: its owner 
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.entity.uniqueness import RESERVATION, UniqueDefinition, reserved_for
-from dynashard.errors import InputError, UndecodableItemError
+from dynashard.errors import InputError, TransactionCanceledError, UndecodableItemError
 from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import Condition
 from dynashard.routing import logical_partition_of
-from dynashard.schema import EXPIRES_AT, OWNER_PARTITION, OWNER_SORT, PK, SK, TYPE
+from dynashard.schema import EXPIRES_AT, OWNER_PARTITION, OWNER_REV, OWNER_SORT, PK, SK, TYPE
 from dynashard.transport.interface import Wire
 
 Places = Mapping[str, UniqueDefinition]
@@ -27,12 +28,14 @@ Places = Mapping[str, UniqueDefinition]
 class Reserving(NamedTuple):
     """The reservations that a write of an item takes and leaves; one that it keeps unchanged is in neither.
 
-    `expires` is the time of expiry of those that it takes, as it is stored; None if the item does not expire.
+    `expires` is the time of expiry of those that it takes, as it is stored; None if the item does not expire. `own` are
+    those that it takes although the item has them, with another time of expiry.
     """
 
     takes: Places
     leaves: Places
     expires: Wire | None = None
+    own: AbstractSet[str] = frozenset()
 
 
 NOTHING: Final = Reserving({}, {})
@@ -49,7 +52,8 @@ def reserving_of(
     new = {} if after is None else reserved_for(entity, after)
     times = [expiry_of(entity, values) for values in (before, after)]
     takes = new if times[0] != times[1] else {place: each for place, each in new.items() if place not in old}
-    return Reserving(takes, {place: each for place, each in old.items() if place not in new}, times[1])
+    leaves = {place: each for place, each in old.items() if place not in new}
+    return Reserving(takes, leaves, times[1], takes.keys() & old.keys())
 
 
 def expiry_of(entity: EntityDefinition[Any], values: Mapping[str, Any] | None) -> Wire | None:
@@ -102,20 +106,32 @@ def reservation_key(place: str) -> Wire:
     return wire_key((place, RESERVATION))
 
 
-def reservation(place: str, unique: UniqueDefinition, owner: ItemKey, expires: Wire | None) -> Wire:
-    """Return a reservation as it is stored, about 200 bytes."""
+def reservation(
+    place: str, unique: UniqueDefinition, owner: ItemKey, expires: Wire | None, revision: str | None = None
+) -> Wire:
+    """Return a reservation as it is stored, about 250 bytes. `revision` is that of the write that takes it."""
     return {
         **reservation_key(place),
         TYPE: {"S": unique.kind},
         OWNER_PARTITION: {"S": owner.partition},
         OWNER_SORT: {"S": owner.sort},
+        **({} if revision is None else {OWNER_REV: {"S": revision}}),
         **({} if expires is None else {EXPIRES_AT: expires}),
     }
 
 
-def take(table: str, item: Wire, owners: Iterable[ItemKey], now: int) -> Wire:
-    """Return the action that stores a reservation if none is in force, or if one of `owners` has it."""
+def take(
+    table: str, item: Wire, owners: Iterable[ItemKey], now: int, left_over: Mapping[str, Any] | None = None
+) -> Wire:
+    """Return the action that stores a reservation if none is in force, or if one of `owners` has it.
+
+    It also replaces one that is `left_over` while it is as it was read. If its owner has taken it again since, it has
+    another revision, however late the action is executed and wherever the owner is stored then.
+    """
     terms, values = _belonging(owners)
+    if left_over is not None:
+        term, more = as_read(left_over)
+        terms, values = [*terms, term], {**values, **more}
     free = [f"attribute_not_exists({PK})", f"{EXPIRES_AT} <= :now"]
     condition = Condition(" OR ".join(free + terms), {":now": {"N": str(now)}, **values})
     return {"Put": condition.on({"TableName": table, "Item": item})}
@@ -149,6 +165,19 @@ def held(table: str, entity: EntityDefinition[Any], stored: Mapping[str, Any]) -
         {"ConditionCheck": Condition(term, values).on({"TableName": table, "Key": reservation_key(place)})}
         for place in stored_places(entity, stored)
     ]
+
+
+def not_held(error: TransactionCanceledError) -> bool:
+    """Whether only the checks of `held` refused to move an item, because one of its values belongs to another."""
+    marker, copy, *reserved = error.reasons
+    return not marker.refused and not copy.refused and any(reason.condition_failed for reason in reserved)
+
+
+def as_read(found: Mapping[str, Any]) -> tuple[str, dict[str, Wire]]:
+    """Return the condition that a reservation is the one that was read, and its values."""
+    names = {OWNER_PARTITION: ":read0", OWNER_SORT: ":read1", OWNER_REV: ":read2"}
+    terms = [f"{name} = {value}" if name in found else f"attribute_not_exists({name})" for name, value in names.items()]
+    return f"({' AND '.join(terms)})", {value: found[name] for name, value in names.items() if name in found}
 
 
 def _belonging(owners: Iterable[ItemKey]) -> tuple[list[str], dict[str, Wire]]:

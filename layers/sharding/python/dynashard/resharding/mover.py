@@ -3,6 +3,7 @@
 from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.conditions import Condition, unchanged
 from dynashard.repository.markers import relocation
+from dynashard.repository.reservations import held, not_held
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.progress import Pass
@@ -21,7 +22,8 @@ class Mover(Work):
     An item costs 2 write units for every 1 KB for the marker and 2 for the copy, and as much again for each index the
     item stands in. An item that has expired for longer than clocks differ is deleted instead.
 
-    An item whose new home is taken stays where it is if it was stored late; otherwise `TakenError` is raised.
+    An item whose new home is taken stays where it is if it was stored late; otherwise `TakenError` is raised. An item
+    that was stored late also stays if its unique values are no longer reserved for it.
     """
 
     def __init__(self, context: Context, job: Job, homes: Homes) -> None:
@@ -29,6 +31,8 @@ class Mover(Work):
         self._resize = job.resize
         self.counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
+        self._family = job.family
+        self._late = job.kind is not Pass.MOVE
         self._may_stay = job.kind in (Pass.SETTLE, Pass.SWEEP)
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
 
@@ -45,13 +49,21 @@ class Mover(Work):
             return Call("DeleteItem", still.on({"TableName": context.table, "Key": {PK: item[PK], SK: item[SK]}}))
         new = self._homes.new_home(item) or ""
         actions = relocation(context.table, item, new, origin=resize.origin, target=resize.target, now=now)
+        entity = self._family.member_of(item) if self._late else None
+        if entity is not None:
+            actions += held(context.table, entity, item)
         return Call("TransactWriteItems", {"TransactItems": actions})
 
     def stays(self, item: Wire, error: DynashardError) -> bool:
-        """Whether an item cannot move because another lives at its new home; raises `TakenError` for it."""
-        if not isinstance(error, TransactionCanceledError) or len(error.reasons) != 2:  # noqa: PLR2004 - marker and copy
+        """Whether an item cannot move because another has its unique value, or lives at its new home.
+
+        Raises `TakenError` if that other one lives at its new home and was not stored late.
+        """
+        if not isinstance(error, TransactionCanceledError):
             return False
-        marker, copy = error.reasons
+        if not_held(error):
+            return True
+        marker, copy, *_ = error.reasons
         new = self._homes.new_home(item)
         if marker.refused or not copy.condition_failed or new is None or not self._taken(item, new):
             return False

@@ -1,13 +1,11 @@
 """The sweeper: deletes relocation markers, and brings home items that stand where they do not belong."""
 
-from dataclasses import replace
 from typing import Final
 
-from dynashard.errors import DynashardError, TransactionCanceledError
+from dynashard.errors import DynashardError
 from dynashard.repository.batch import stored_key
 from dynashard.repository.conditions import is_damaged, moved_to
 from dynashard.repository.markers import unmarking
-from dynashard.repository.reservations import held
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
@@ -32,7 +30,6 @@ class Sweeper(Mover):
 
     def __init__(self, context: Context, job: Job, homes: Homes) -> None:
         super().__init__(context, job, homes)
-        self._family = job.family
         self._checks = job.kind is Pass.CHECK
         self.reading: Wire = {
             "ConsistentRead": True,
@@ -59,11 +56,7 @@ class Sweeper(Mover):
     def write(self, item: Wire) -> Call:
         """Return the deletion of a marker, or the transaction that moves an item and leaves a marker."""
         if MOVED_TO not in item:
-            move, entity = super().write(item), self._family.member_of(item)
-            if entity is not None and entity.unique and move.operation == "TransactWriteItems":
-                actions = [*move.request["TransactItems"], *held(self._context.table, entity, item)]
-                return move._replace(request={"TransactItems": actions})
-            return move
+            return super().write(item)
         return Call("DeleteItem", unmarking(self._context.table, stored_key(item), moved_to(item)))
 
     def in_two_writes(self, item: Wire) -> bool:
@@ -78,9 +71,4 @@ class Sweeper(Mover):
 
         A missing marker was deleted by another sweeper.
         """
-        if MOVED_TO not in item and isinstance(error, TransactionCanceledError):
-            marker, copy, *reserved = error.reasons
-            if not marker.refused and not copy.refused and any(reason.condition_failed for reason in reserved):
-                return True
-            error = replace(error, reasons=[marker, copy])
         return MOVED_TO not in item and super().stays(item, error)

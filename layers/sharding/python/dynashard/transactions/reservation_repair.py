@@ -124,7 +124,7 @@ class ReservationRepair:
         taken: list[Reserved] = []
         expires = expiry_of(self._entity, fields_stored(self._entity, item))
         for number, each in enumerate(lacking):
-            reserving = Reserving({each.place: each.unique}, {}, expires)
+            reserving = Reserving({each.place: each.unique}, {}, expires, {each.place})
             try:
                 self._transact(CheckStored(self._entity, key, revision_in(item), reserving))
             except TransactionRefusedError as refused:

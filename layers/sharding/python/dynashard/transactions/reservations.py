@@ -1,7 +1,9 @@
 """The reservations of unique values in a transaction: actions beside those of its steps.
 
 A reservation that another owner has refuses a step only if its owner, which is read then, is live and has the value.
-Otherwise the reservation is left over, and is taken over on condition that the owner is still as it was read.
+Otherwise the reservation is left over, and is taken over on condition that the owner is still as it was read, and that
+the reservation is. The owner's place is that of the view in force now, so in a request that is executed after a resize
+it proves nothing; the reservation has one place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +33,14 @@ class _Sent(NamedTuple):
 
 
 class _LeftOver(NamedTuple):
-    """The owner of a reservation that is left over, and the check that it still has no claim to it."""
+    """A reservation that is left over, as it was read; its owner, and the check that it still has no claim to it.
 
+    There is no check if the step that takes it writes the owner, on a condition of its own.
+    """
+
+    found: Mapping[str, Any]
     owner: ItemKey
-    guard: Participant
+    guard: Participant | None
 
 
 class Reservations:
@@ -50,7 +56,7 @@ class Reservations:
     @property
     def guards(self) -> list[Participant]:
         """The checks of owners of reservations that are left over."""
-        return list({each.owner: each.guard for each in self._left_over.values()}.values())
+        return list({each.owner: each.guard for each in self._left_over.values() if each.guard}.values())
 
     def actions(self) -> list[Wire]:
         """Return an action for each reservation that the steps, which are prepared, take or leave.
@@ -62,10 +68,11 @@ class Reservations:
         self._sent, actions = [], list[Wire]()
         for place, (taker, unique) in takers.items():
             _, owners = leaving.pop(place, (unique, []))
-            if place in self._left_over:
-                owners = [*owners, self._left_over[place].owner]
-            item = reservation(place, unique, taker.writes.key, taker.prepared.reserving.expires)
-            actions.append(take(self._store.table, item, [taker.writes.key, *owners], taker.prepared.write.now))
+            left_over, write, reserving = self._left_over.get(place), taker.prepared.write, taker.prepared.reserving
+            owners += [taker.writes.key] if place in reserving.own else []
+            item = reservation(place, unique, taker.writes.key, reserving.expires, write.revision or write.if_match)
+            found = None if left_over is None else left_over.found
+            actions.append(take(self._store.table, item, owners, write.now, found))
             self._sent.append(_Sent(place, unique, taker))
         for place, (unique, owners) in leaving.items():
             action = of_others if place in self._of_others else leave
@@ -121,15 +128,23 @@ class Reservations:
             return Verdict.RETRY
         entity = taker.writes.entity
         stored = HomeReader(self._store, entity).read(owner, Reading(consistent=True))
+        own = owner == taker.writes.key
         if stored is not None and has(entity, stored, sent.place):
+            if own:
+                # It was written since, or its place is another one by now.
+                taker.prepare_again()
+                return Verdict.RETRY
             raise taker.not_unique(sent.unique)
+        if own:
+            self._left_over[sent.place] = _LeftOver(found or {}, owner, None)
+            return Verdict.REROUTED
         if any(participant.writes.key == owner for participant in self._participants):
             raise WriteContendedError(
                 "A step takes what is reserved for the item of another step, which does not have it: write one after "
                 "the other, or run `dynashard verify --only unique --mend`"
             )
         check = CheckStored(entity, owner, None if stored is None else revision_in(stored))
-        self._left_over[sent.place] = _LeftOver(owner, Participant(self._store, _GUARD, check))
+        self._left_over[sent.place] = _LeftOver(found or {}, owner, Participant(self._store, _GUARD, check))
         return Verdict.REROUTED
 
     def learn_guard(self, guard: Participant, reasons: Sequence[CancellationReason]) -> Verdict:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from dynashard import definition
 from dynashard.key_clock import DEFAULT_BOUNDS
@@ -68,13 +68,14 @@ class EpochPlan(Plan):
     mind_changed: bool
 
 
-def planned_epochs(seed: int, shape: str | None = None) -> EpochPlan:
-    """Draw the plan of a seed. `shape` is one of `SHAPES`; drawn if None."""
+def planned_epochs(seed: int, shape: str | None = None, model: type[Any] | None = None) -> EpochPlan:
+    """Draw the plan of a seed. `shape` is one of `SHAPES`; it and the entity are drawn if they are None."""
     random = Random(seed ^ 0xE90C)
     drawn = random.choice(SHAPES)
     shape = drawn if shape is None else shape
     overtaken, mind_changed = shape != "any", shape == "mind changed"
-    model = random.choice((TimedNote, TimedNote, TimedNote, TimedAdoptedNote, TimedGuardedNote, TimedOnceNote))
+    drawn_model = random.choice((TimedNote, TimedNote, TimedNote, TimedAdoptedNote, TimedGuardedNote, TimedOnceNote))
+    model = model or drawn_model
     entity = definition(model)
     late, trusted = random.random() < 0.5, random.random() < 0.7
 

@@ -25,7 +25,7 @@ from dynashard_checks.schedules.schedule import Outcome, Schedule
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Scheduler
 from dynashard_checks.schedules.wire import LeanWire
 
-_RIGHT: Final = Clock()
+RIGHT: Final = Clock()
 _HOPS: Final = (0.3, 1.0, 5.0)
 """By how many seconds the clock moves between two requests of an operation."""
 
@@ -61,7 +61,7 @@ class EpochSchedule(Schedule):
         )
         return self._epoch_database
 
-    def _new_client(self, actor: Actor, clock: Clock = _RIGHT) -> Client:
+    def _new_client(self, actor: Actor, clock: Clock = RIGHT) -> Client:
         process = Process(self._scheduler, clock.off, clock.dated)
         return TimedClient(self._traffic, actor, process, self._placements, self._beginnings)
 
