@@ -33,7 +33,9 @@ CAUGHT_BY: Final[Mapping[str, int]] = {
     "a settled epoch is settled again (cas)": 9,
     "a view is used after its lease (lease)": 9,
     "whichever epoch is pending is settled (name)": 186,
+    "owners of reservations are not guarded": 895,
     "a stray moves without checking its reservation": 1237,
+    "a reservation that was taken again is taken over": 322,
     "without rule H": 36,
     "without rule P": 55,
 }
