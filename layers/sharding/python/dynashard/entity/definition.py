@@ -26,6 +26,7 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
+from dynashard.entity.stored_lists import NONE, StoredLists, stored_lists
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.entity.versions import UNVERSIONED, Versions, as_upgraded
@@ -333,6 +334,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             advice = "Give new fields a default, or migrate the stored items"
             raise self._undecodable(wire, f"{where}: {first['msg']}. {advice}") from error
         return with_revision(item, revision_in(wire))
+
+    @cached_property
+    def stored_lists(self) -> StoredLists:
+        """The lists of objects that items have as they are stored."""
+        return stored_lists(self.model) if self.nested else NONE
 
     @cached_property
     def tolerance(self) -> Tolerance[T]:
