@@ -26,7 +26,6 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.stored_lists import NONE, StoredLists, stored_lists
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.entity.versions import UNVERSIONED, Versions, as_upgraded
@@ -39,6 +38,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 if TYPE_CHECKING:
     from dynashard.compiled.writer import ItemWriter
+    from dynashard.entity.stored_lists import StoredLists
     from dynashard.entity.uniqueness import UniqueDefinition
     from dynashard.key_time import TimeForm
 
@@ -336,9 +336,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return with_revision(item, revision_in(wire))
 
     @cached_property
-    def stored_lists(self) -> StoredLists:
+    def stored_lists(self) -> "StoredLists":
         """The lists of objects that items have as they are stored."""
-        return stored_lists(self.model) if self.nested else NONE
+        from dynashard.entity.stored_lists import stored_lists  # noqa: PLC0415 - only for writes of what was read
+
+        return stored_lists(self.model)
 
     @cached_property
     def tolerance(self) -> Tolerance[T]:
