@@ -38,6 +38,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 if TYPE_CHECKING:
     from dynashard.compiled.writer import ItemWriter
+    from dynashard.entity.stored_lists import StoredLists
     from dynashard.entity.uniqueness import UniqueDefinition
     from dynashard.key_time import TimeFormat
 
@@ -333,6 +334,13 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             advice = "Give new fields a default, or migrate the stored items"
             raise self._undecodable(wire, f"{where}: {first['msg']}. {advice}") from error
         return with_revision(item, revision_in(wire))
+
+    @cached_property
+    def stored_lists(self) -> "StoredLists":
+        """The lists of objects that items have as they are stored."""
+        from dynashard.entity.stored_lists import stored_lists  # noqa: PLC0415 - only for writes of what was read
+
+        return stored_lists(self.model)
 
     @cached_property
     def tolerance(self) -> Tolerance[T]:

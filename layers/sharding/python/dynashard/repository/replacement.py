@@ -19,9 +19,11 @@ from msgspec.structs import replace
 from pydantic import BaseModel, RootModel
 
 from dynashard.entity import Entity, EntityDefinition
+from dynashard.entity.stored_lists import StoredLists
 from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidQueryError, UndecodableItemError
 from dynashard.repository.conditions import Condition
+from dynashard.repository.list_alignment import aligned
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
 from dynashard.repository.write import Kind, Write
 from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
@@ -62,18 +64,30 @@ def kept(entity: EntityDefinition[Any], stored: Mapping[str, Any], item: Mapping
         with suppress(UndecodableItemError):
             before = _declared(entity, entity.decode(stored))
             for name in item.keys() & before.keys() & stored.keys():
-                found[name] = _with_members(stored[name], before[name], item[name])
+                found[name] = _with_members(stored[name], before[name], item[name], entity.stored_lists.of(name))
     return found
 
 
-def _with_members(stored: Wire, before: Wire, after: Wire) -> Wire:
+def _with_members(stored: Wire, before: Wire, after: Wire, lists: StoredLists) -> Wire:
     """A new value with the members of the stored one that are not declared: those that decoding it left out."""
+    if lists.items is not None and "L" in stored and "L" in before and "L" in after:
+        places = aligned(before["L"], after["L"])
+        pairs = zip(places, after["L"], strict=True)
+        return {
+            "L": [
+                new if at is None else _with_members(stored["L"][at], before["L"][at], new, lists.items)
+                for at, new in pairs
+            ]
+        }
     if not ("M" in stored and "M" in before and "M" in after):
         return after
     old, known = stored["M"], before["M"]
     others = {name: value for name, value in old.items() if name not in known}
     shared = old.keys() & known.keys()
-    return {"M": others | {n: _with_members(old[n], known[n], v) if n in shared else v for n, v in after["M"].items()}}
+    return {
+        "M": others
+        | {n: _with_members(old[n], known[n], v, lists.of(n)) if n in shared else v for n, v in after["M"].items()}
+    }
 
 
 def _declared(entity: EntityDefinition[Any], over: Entity) -> Wire:
@@ -155,7 +169,8 @@ def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[
     for deep in (True, False):
         updates = PathUpdates()
         for name in sorted(item.keys() | before.keys() | unread):
-            updates.compare((name,), before.get(name), item.get(name), deep=deep, known=name not in unread)
+            lists = entity.stored_lists.of(name)
+            updates.compare((name,), before.get(name), item.get(name), deep=deep, known=name not in unread, lists=lists)
         parts = updates.parts()
         if len(parts["UpdateExpression"]) <= MOST_CHARACTERS:
             break
@@ -165,12 +180,17 @@ def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[
 def objects_read(entity: EntityDefinition[Any], stored: Wire, current: Entity) -> Wire:
     """Return the declared part of the objects in a stored item, by attribute; `current` is that item, decoded.
 
-    An update that demands its revision can then change their members one by one.
+    An update that demands its revision can then change their members one by one. Lists of objects are among them.
     """
     if not entity.nested:
         return {}
     # A validator may make an object of another stored value, which has no members to set.
-    return {name: value for name, value in _declared(entity, current).items() if "M" in stored.get(name, ())}
+    return {
+        name: value
+        for name, value in _declared(entity, current).items()
+        if "M" in stored.get(name, ())
+        or ("L" in stored.get(name, ()) and entity.stored_lists.of(name).items is not None)
+    }
 
 
 def only_declared(entity: EntityDefinition[Any], fields: Mapping[str, Any], stored: Wire) -> Condition | None:

@@ -134,7 +134,7 @@ def update_expression(
     attributes = {**entity.encode(values), **system}
     members = PathUpdates("m")
     for name in before.keys() & attributes.keys():
-        members.compare((name,), before[name], attributes.pop(name), deep=True)
+        members.compare((name,), before[name], attributes.pop(name), deep=True, lists=entity.stored_lists.of(name))
     # A moved copy has `MovedFrom` until its next real write, which this is.
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in updates.add.items()}

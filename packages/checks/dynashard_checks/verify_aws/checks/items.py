@@ -136,6 +136,30 @@ def counted_members(context: Context) -> Outcome:
     return compare({**met, "one more": refused, "another": refused}, seen)
 
 
+def list_places(context: Context) -> Outcome:
+    """Update lists by the places of their members: a member of one, a removal of several, and additions at the end."""
+    table, dynamodb = context.scratch.table("places"), context.client("dynamodb")
+
+    def updated(expression: str, **values: str) -> list[str]:
+        letters = {"L": [{"M": {"n": {"S": each}}} for each in "abcd"]}
+        _put(context, table, key("a") | {"V": letters})
+        given = {f":{name}": {"S": value} for name, value in values.items()}
+        more = {"ExpressionAttributeValues": given} if given else {}
+        answer = dynamodb.update_item(
+            TableName=table, Key=key("a"), UpdateExpression=expression, ReturnValues="ALL_NEW", **more
+        )
+        return [each["M"]["n"]["S"] if "M" in each else each["S"] for each in answer["Attributes"]["V"]["L"]]
+
+    return compare(
+        {"member": ["a", "x", "c", "d"], "removed": ["a", "d"], "added": ["a", "b", "c", "d", "x", "y"]},
+        {
+            "member": updated("SET V[1].n = :x", x="x"),
+            "removed": updated("REMOVE V[2], V[1]"),
+            "added": updated("SET V[4] = :x, V[5] = :y", x="x", y="y"),
+        },
+    )
+
+
 def units(context: Context) -> Outcome:
     """Compare reported units with the rounding of sizes to 1 KB and 4 KB."""
     table, dynamodb = context.scratch.table("units"), context.client("dynamodb")
@@ -204,6 +228,12 @@ CHECKS: Final = (
         "counted-members",
         "a condition counts the members of a map and finds single ones, whatever else is stored there",
         counted_members,
+        local=True,
+    ),
+    Check(
+        "list-places",
+        "an update changes, removes and adds members of a list by their places",
+        list_places,
         local=True,
     ),
     Check(
