@@ -13,6 +13,7 @@ from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.transport import Transport
+from dynashard.transport.clock_offset import clock_offset_of
 from dynashard_local.queues.server import QueueCalls
 from dynashard_local.queues.store import NewMessage, QueueSpec, QueueStore
 from dynashard_local.workers.queue_worker import poll
@@ -87,6 +88,8 @@ class QueueWorld:
         self.sqs = Sqs(self.store)
         self.writer_off = 0.0
         """By how many seconds the writer's clock is ahead; below 0 it is behind."""
+        self.writer_wire: Transport | None = None
+        """The writer's way to the engine; None is that of all others."""
         self.tallies: list[Tally] = []
         self.logged: list[tuple[str, Mapping[str, Any]]] = []
 
@@ -109,7 +112,7 @@ class QueueWorld:
 
     def writer(self, faults: Sequence[Fault] = ()) -> Writer:
         """Return the writer of a new process whose requests meet these faults, with the rights of its role."""
-        faulty = FaultyTransport(self.transport.inner, faults)
+        faulty = _Clocked(self.writer_wire or self.transport.inner, faults)
 
         def clock() -> float:
             return self.clock() + self.writer_off
@@ -183,6 +186,14 @@ class QueueWorld:
             "session_id": "session",
             **fields,
         }
+
+
+class _Clocked(FaultyTransport):
+    """Learns how far the clock is off, as the transport below does."""
+
+    def __init__(self, inner: Transport, faults: Sequence[Fault]) -> None:
+        super().__init__(inner, faults)
+        self.clock_offset = clock_offset_of(inner)
 
 
 class _Nobody:
