@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynashard import Entity, Index, Key, new_id
-from dynashard.errors import DeclarationError, NotFoundError, UndecodableItemError
+from dynashard.errors import DeclarationError, NewerItemError, NotFoundError, UndecodableItemError
 from dynashard_serving.declare import ANYONE, READS, Access, Caller, Claim, Endpoint, Exposed, ServedEdges, endpoint
 from dynashard_serving.operations.computed import computed
 from dynashard_serving.operations.edges import EdgesWanted, Graph
@@ -130,6 +130,7 @@ def test_a_reads_owner_rule_judges_its_request() -> None:
         ("a:read", {"scope": {"a:read": True}}, False),
         ("a:read", {}, False),
         (("a", "b"), {"scope": "b"}, True),
+        (("a", "b"), {"scope": "ab b:c [a"}, False),
         (Claim("role", "admin"), {"role": "admin"}, True),
         (Claim("role", "admin"), {"role": "admin user"}, False),
         (Claim("role", "admin"), {"role": "[user admin]"}, True),
@@ -251,3 +252,84 @@ def test_an_item_that_cannot_be_decoded_does_not_exist_for_a_limited_caller() ->
         admitted(RULES, "note", ["get"], caller("n:read")).found(unreadable)
     with pytest.raises(UndecodableItemError):
         admitted(RULES, "note", ["get"], caller("n:read", "n:all")).found(unreadable)
+
+
+def test_an_owner_and_a_policy_have_to_allow_an_item_both() -> None:
+    def policy(_caller: Caller, _operation: str, item: Note | None) -> bool:
+        return item is None or item.text == "public"
+
+    permit = admitted(Access(read="n:read", owner="{owner}", policy=policy), "note", ["get"], caller("n:read"))
+
+    assert permit.allows(Note(tenant_id="abc", owner="ada", text="public"))
+    assert not permit.allows(Note(tenant_id="abc", owner="bob", text="public"))
+    assert not permit.allows(Note(tenant_id="abc", owner="ada", text="private"))
+
+
+@pytest.mark.parametrize(
+    ("owned", "limited"),
+    [
+        (("delete",), {"delete"}),
+        (("list", "put"), {"list", "put"}),
+        (("read",), {"list", "get"}),
+        (("write", "get"), {"create", "put", "update", "delete", "get"}),
+    ],
+)
+def test_the_owner_rule_limits_the_operations_that_are_named(owned: tuple[str, ...], limited: set[str]) -> None:
+    rules = Access(read="n:read", write="n:write", owner="{owner}", owned=owned)
+    served, ada = Served(Exposed(Note, path="notes", access=rules)), caller("n:read", "n:write")
+
+    for operation in ("list", "get", "create", "put", "update", "delete"):
+        assert served.permit(operation, ada).narrow is (operation in limited), operation
+
+
+def test_an_operation_that_needs_several_rights_needs_each_of_them() -> None:
+    rules = Access(read="n:read", operations={"delete": "n:delete", "put": ANYONE}, owner="{owner}", owned=("read",))
+
+    for rights in (["put", "delete"], ["delete", "put"]):
+        with pytest.raises(InsufficientScopeError, match="n:delete"):
+            admitted(rules, "note", rights, caller("n:read"))
+    for rights in (["get", "put"], ["put", "get"]):
+        assert admitted(rules, "note", rights, caller("n:read")).owner == "ada"
+    with pytest.raises(NotPermittedError, match="names no right"):
+        admitted(rules, "note", [], caller("n:read", "n:delete"))
+
+
+def test_a_policy_decides_about_a_listing_as_a_whole_first() -> None:
+    rules = Access(read="n:read", policy=lambda _caller, right, item: right == "get" or item is not None)
+    served = Served(Exposed(Note, path="notes", access=rules))
+
+    for operation in ("list", "count"):
+        with pytest.raises(NotPermittedError, match="policy of note"):
+            served.permit(operation, caller("n:read"))
+    assert served.permit("get", caller("n:read")).narrow
+
+
+def test_who_may_write_an_item_may_not_read_it_for_that() -> None:
+    permit = admitted(
+        Access(read="n:read", write="n:write", owner="{owner}", owned=("read",)), "note", ["update"], caller("n:write")
+    )
+    both = admitted(
+        Access(read="n:read", write="n:write", owner="{owner}", owned=("read",)),
+        "note",
+        ["update"],
+        caller("n:read", "n:write"),
+    )
+
+    assert not permit.reads()
+    assert both.reads()
+    assert both.reads(Note(tenant_id="abc", owner="ada"))
+    assert not both.reads(Note(tenant_id="abc", owner="bob"))
+
+
+def test_an_item_of_a_later_version_is_not_said_to_be_missing() -> None:
+    def newer() -> Note:
+        raise NewerItemError("of a later version", version=2, known=1)
+
+    with pytest.raises(NewerItemError):
+        admitted(RULES, "note", ["get"], caller("n:read")).found(newer)
+
+
+@pytest.mark.parametrize("subject", [None, "", 7, ["ada"]])
+def test_a_subject_is_a_text_that_is_not_empty(subject: Any) -> None:
+    assert Caller("abc", {"sub": subject}).subject is None
+    assert caller().subject == "ada"

@@ -68,7 +68,7 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
     },
     "pings": lambda name, version: {"series": "s", "episode": "e", "at": _NOW, "id": name, "session_id": version},
     "incidents": lambda name, version: {
-        "id": name, "number": 1, "title": version, "details": {"version": version, "more": "x" * 1000}
+        "id": name, "title": version, "details": {"version": version, "more": "x" * 1000}
     },
     "participations": lambda name, version: {
         **_summary(name, version), "since": _NOW, "status": "TRIGGERED", "created_at": _NOW

@@ -30,7 +30,6 @@ from dynashard_serving.documents import TENANT, representation
 from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.accepting import accept, refuse_untimely
 from dynashard_serving.operations.item_reads import Key
-from dynashard_serving.operations.merging import refuse_probe
 from dynashard_serving.operations.requests import Create, Write
 from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import write_body
@@ -84,7 +83,6 @@ class DeferredWrites:
             return None
         served = self._resource.served
         permit = served.permit(type(request).__name__.lower(), request.caller)
-        refuse_probe(permit, request)
         about = accept(served, request)
         if isinstance(about, Entity):
             permit.require_new(about)

@@ -33,13 +33,13 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
     return in_place_of(served, current, item, now)
 
 
-def refuse_probe(permit: Permit, request: Write, current: Entity | None = None) -> None:
+def refuse_probe(permit: Permit, request: Update, current: Entity) -> None:
     """Refuse a JSON Patch of a caller who may not read the item: whether it fits would tell what the item holds.
 
     Raises:
-        NotPermittedError: the caller may not read `current`, or without it, any item.
+        NotPermittedError: the caller may not read `current`.
     """
-    if isinstance(request, Update) and isinstance(request.patch, list) and not permit.reads(current):
+    if isinstance(request.patch, list) and not permit.reads(current):
         raise NotPermittedError("A JSON Patch needs the right to read the item. Send a JSON Merge Patch.")
 
 

@@ -26,7 +26,7 @@ from dynashard.transactions import steps
 from dynashard_serving.documents import TENANT, validated
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operation_records import Operation, OperationState
-from dynashard_serving.operations.merging import Step, refuse_probe, step_of
+from dynashard_serving.operations.merging import Step, step_of
 from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.queue_messages import Message
@@ -122,7 +122,6 @@ def _judge(permit: Permit, request: Write, current: Entity) -> None:
         permit.require_new(current)
     elif not isinstance(request, Create):
         permit.require(current)
-        refuse_probe(permit, request, current)
 
 
 def _status(step: Step) -> HTTPStatus:
