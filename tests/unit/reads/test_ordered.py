@@ -414,15 +414,17 @@ def test_the_page_after_one_that_did_not_know_the_size_of_small_items_asks_as_fe
 def test_a_listing_whose_budget_ends_before_an_item_is_found_goes_on() -> None:
     transport, sources = spread(64, 2000)
     where = [layout(reading(None, forward=True), sources)]
-    first, end, fences = list_ordered(Fetch(transport, AMPLE, lambda: where), None, limit=20, item_bytes=1024)
+    # As time goes on, more shards are asked first.
+    fetch = partial(Fetch, transport, layouts=lambda: where, clock=lambda: 0.0)
+    first, end, fences = list_ordered(fetch(AMPLE), None, limit=20, item_bytes=1024)
     assert fences is not None
     asked, others = fences.parted(20, fences.turn)
     left = [row for row in rows_of(64, 2000) if int(row["PK"]["S"][2:]) in others]
     transport.store(left)
 
-    one_round = Fetch(transport, Budget(requests=1), lambda: where)
+    one_round = fetch(Budget(requests=1))
     nothing, again, unknown = list_ordered(one_round, end, fences, limit=20, item_bytes=1024)
-    rest, _, _ = list_ordered(Fetch(transport, AMPLE, lambda: where), again, unknown, limit=2000, item_bytes=1024)
+    rest, _, _ = list_ordered(fetch(AMPLE), again, unknown, limit=2000, item_bytes=1024)
 
     assert (len(first), nothing, unknown) == (20, [], None)
     assert asked
