@@ -178,6 +178,16 @@ def test_lists_within_objects_and_mappings_are_changed_alike(world: World) -> No
     assert world.plan.parts.keys() == {"one", "three"}
 
 
+def test_clearing_a_long_list_leaves_room_for_the_members_of_others(world: World) -> None:
+    world.store(new(*(f"n{number}" for number in range(700))), one=NewPart(steps=new("a")))
+
+    parts = {"one": OldPart(steps=old("a", a=9))}
+    world.db.collection(OldPlan).update(KEY, set={"steps": [], "parts": parts}, handling="guarded")
+
+    assert world.plan.steps == []
+    assert [(step.minutes, step.color) for step in world.plan.parts["one"].steps] == [(9, "color of a")]
+
+
 def test_a_list_is_written_whole_if_its_members_do_not_fit_into_an_expression(world: World) -> None:
     names = [f"n{number}" for number in range(300)]
     world.store(new(*names))

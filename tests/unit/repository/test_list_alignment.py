@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
         ("a", "aa", [0, None]),
     ],
 )
-def test_members_at_both_ends_and_those_that_are_in_neither_other_list_are_continued(
+def test_equal_ends_and_new_members_at_equal_places_continue_old_ones(
     old: str, new: str, expected: list[int | None]
 ) -> None:
     assert aligned(old, new) == expected

@@ -7,15 +7,14 @@ from typing import Any
 def aligned(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     """Return for each member of a new list the place of the member that it continues in the old one, or None.
 
-    Members that are equal at both ends continue each other. If as many are between them in both lists, and none of
-    these is in the other list as well, they continue each other by their places. Otherwise some may have moved, so
-    nothing is known about those in between.
+    Members that are equal at both ends continue each other. If as many are between them in both lists, and none of the
+    new ones is in the old list, they continue each other by their places. Otherwise some may have moved, so nothing is
+    known about those in between.
     """
     shared = min(len(old), len(new))
     start = next((at for at in range(shared) if old[at] != new[at]), shared)
     end = next((at for at in range(shared - start) if old[-1 - at] != new[-1 - at]), shared - start)
     before, after = old[start : len(old) - end], new[start : len(new) - end]
-    in_place = len(before) == len(after) and not any(each in new for each in before)
-    in_place = in_place and not any(each in old for each in after)
+    in_place = len(before) == len(after) and not any(each in old for each in after)
     between = range(start, start + len(after)) if in_place else [None] * len(after)
     return [*range(start), *between, *range(len(old) - end, len(old))]

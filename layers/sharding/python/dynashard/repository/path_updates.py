@@ -59,7 +59,7 @@ class PathUpdates:
         """
         places = aligned(old, new)
         added, gone = places.count(None), sorted(set(range(len(old))).difference(places), reverse=True)
-        if len(gone) == len(old) or (added and places != [*range(len(old)), *[None] * added]):
+        if not new or (added and places != [*range(len(old)), *[None] * added]):
             return False
         for at, (place, value) in enumerate(zip(places, new, strict=True)):
             if place is None:
