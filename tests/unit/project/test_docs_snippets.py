@@ -43,6 +43,7 @@ FUTURE = {
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?dynashard (.*)$")
 TARGETS = r"^([a-z0-9-]+):.*## "
 TARGET = re.compile(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)")
+TEST = re.compile(r"`(test_\w+)`")
 BUILT = re.compile(r"`(build/[\w-]+(?:\.\w+)+)`")
 LOOP = re.compile(r"for name in ([^;]+); do(.*?)\bdone\b", re.DOTALL)
 FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stacks|tests|tools)/[\w./*-]+)`")
@@ -293,3 +294,23 @@ def test_a_file_in_build_that_a_page_names_is_written_by_a_target_or_by_the_test
 
     assert "build/sbom-sharding.cdx.json" in named
     assert named - written == set()
+
+
+def missing_tests_in(text: str) -> list[str]:
+    """Return the tests that a line of a page names and that none of the files defines which it names, too."""
+    missing = []
+    for _, line in prose(text):
+        if names := TEST.findall(line):
+            there = "".join((ROOT / file).read_text("utf-8") for file in FILE.findall(line))
+            missing += [name for name in names if f"def {name}(" not in there]
+    return missing
+
+
+def test_the_tests_that_the_proof_names_are_in_the_files_beside_them() -> None:
+    text = (ROOT / "docs" / "proof.md").read_text("utf-8")
+
+    assert len(TEST.findall(text)) >= 10
+    assert missing_tests_in(text) == []
+    assert missing_tests_in("`tests/unit/keys/test_keys.py`: `test_that_nobody_has_written`") == [
+        "test_that_nobody_has_written"
+    ]
