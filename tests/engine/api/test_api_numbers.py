@@ -97,6 +97,7 @@ def test_the_first_number_that_is_sent_must_be_above_those_that_are_stored(
 
 def test_a_create_whose_item_exists_says_so_rather_than_that_its_number_is_taken(caller: Caller) -> None:
     incident(caller, "i1", number=7)
+    incident(caller, "i2")
 
     assert caller.post("/v1/incidents", {"id": "i1", "title": "x", "number": 7}).code == "already_exists"
 
@@ -127,13 +128,21 @@ def test_of_concurrent_creates_with_one_number_one_succeeds(caller: Caller) -> N
     assert [item["number"] for item in caller.get("/v1/incidents").json["items"]] == [5]
 
 
-@pytest.mark.parametrize("key", [{}, {"idempotency-key": "k"}], ids=["by its id", "by its idempotency key"])
+@pytest.mark.parametrize(
+    ("key", "lost"),
+    [
+        ({}, '"incident.v1.Incident:'),
+        ({"idempotency-key": "k"}, '"incident.v1.Incident:'),
+        ({"idempotency-key": "k"}, '"dynashard-idempotency-'),
+    ],
+    ids=["by its id", "by its idempotency key", "by its idempotency key without a record"],
+)
 def test_a_create_that_failed_may_be_repeated_with_its_number(
-    transport: Transport, table: str, records: str, key: Mapping[str, str]
+    transport: Transport, table: str, records: str, key: Mapping[str, str], lost: str
 ) -> None:
     caller = caller_on(transport, table, records)
     incident(caller, "i1", number=6)
-    faulty = FaultyTransport(transport, [about('"incident.v1.Incident:', unreachable("PutItem"))])
+    faulty = FaultyTransport(transport, [about(lost, unreachable("PutItem"))])
     body = {"title": "x", "number": 7, **({} if key else {"id": "i2"})}
 
     failed = caller_on(faulty, table, records).post("/v1/incidents", body, headers=key)
