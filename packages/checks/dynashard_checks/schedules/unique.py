@@ -9,14 +9,15 @@ one may take its value. So two items may not have one value once both were read 
 of all items that are at their homes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
 from dynashard import EntityDefinition, definition
 from dynashard.entity.uniqueness import RESERVATION, reserved_for
-from dynashard.errors import KeyTooFarAheadError, NotUniqueError
+from dynashard.errors import KeyTooFarAheadError, NotUniqueError, TransactionRefusedError
 from dynashard.repository.reservations import owner_of, reservation
 from dynashard.routing import home
 from dynashard.schema import EXPIRES_AT, PK, SK
@@ -29,7 +30,7 @@ from dynashard_checks.schedules.operations import Operation
 from dynashard_checks.schedules.plan import Plan, lateness, planned
 from dynashard_checks.schedules.schedule import Outcome, Schedule
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError
-from dynashard_checks.schedules.transactions import Part, TransactingClient, TransactingSchedule
+from dynashard_checks.schedules.transactions import Part, Transacted, TransactingClient, TransactingSchedule
 from dynashard_checks.schedules.wire import TABLE, LeanWire
 
 UNIQUE: Final = "unique"
@@ -46,8 +47,48 @@ _READERS: Final = ("look_up", "look_up", "get", "create", "put", "update", "dele
 class UniqueClient(TransactingClient):
     """A client whose items have one of few values, or none."""
 
+    _wanted: list[str | None]
+    """The values of the items that the running operation writes."""
+
+    def operate(self, kind: str) -> None:
+        """See `Client.operate`."""
+        self._wanted = []
+        super().operate(kind)
+
     def _item(self, key: Key) -> Any:
-        return super()._item(key).model_copy(update={"tag": self._random.choice((*_TAGS, *_TAGS, None))})
+        tag = self._random.choice((*_TAGS, *_TAGS, None))
+        self._wanted.append(tag)
+        return super()._item(key).model_copy(update={"tag": tag})
+
+    @contextmanager
+    def _operation(self, kind: str, *keys: Key, **more: Any) -> Iterator[Operation]:
+        with super()._operation(kind, *keys, **more) as operation, self._refused_truly(keys):
+            yield operation
+
+    @contextmanager
+    def _transaction(self, parts: dict[Key, Part]) -> Iterator[Transacted]:
+        with super()._transaction(parts) as operation, self._refused_truly(()):
+            yield operation
+
+    @contextmanager
+    def _refused_truly(self, keys: Collection[Key]) -> Iterator[None]:
+        """Check that a refused value belonged to another item at some moment: a reservation alone refuses nobody."""
+        watch = self._history.watch()
+        try:
+            yield
+        except (NotUniqueError, TransactionRefusedError) as error:
+            # A put may also store the value of the item that was known.
+            wanted = [*self._wanted, *(self._known[key].tag for key in keys if self._known.get(key) is not None)]
+            tags = [tag for tag in wanted if tag is not None]
+            of_others = (value for key, seen in watch.seen.items() if key not in keys for value in seen if value)
+            known = (
+                self._history.values_known and (keys or len(tags) == len(set(tags))) and _reason(error) == "not_unique"
+            )
+            if known and not any(_tag(self._history.contents[value]) in tags for value in of_others):
+                raise AnomalyError(f"{tags} is refused, but no other item had it") from error
+            raise
+        finally:
+            self._history.unwatch(watch)
 
     def _part(self, kind: str, key: Key) -> Part:
         # A delete that ignores a missing item only checks that it is missing, which the model does not see.
@@ -60,6 +101,7 @@ class UniqueClient(TransactingClient):
         fields: dict[str, Any] = {"value": value}
         if self._random.random() < 0.7:
             fields["tag"] = self._random.choice((*_TAGS, None))
+            self._wanted.append(fields["tag"])
         if_match, expected = (known.revision, known.value) if known and self._random.random() < 0.3 else (None, None)
         with self._operation("update", key, value=value, if_match=if_match, expected=expected) as operation:
             operation.wrote(self._saw(key, self.collection.update(self._fields(key), set=fields, if_match=if_match)))
@@ -224,6 +266,10 @@ class UniqueSchedule(UniqueChecks, TransactingSchedule):
 def reported(history: History) -> list[Stored]:
     """Return the items that certainly live and were read or acknowledged, so that readers find them."""
     return [item for item in history.surely_live() if identity(item) in history.reported]
+
+
+def _reason(error: NotUniqueError | TransactionRefusedError) -> str:
+    return error.reason if isinstance(error, TransactionRefusedError) else error.code
 
 
 def _tag(item: Stored) -> str | None:

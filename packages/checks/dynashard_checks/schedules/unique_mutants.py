@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -45,6 +46,12 @@ def _owners_not_read(stack: ExitStack) -> None:
     stack.enter_context(patch.object(reservations, "has", lambda *_: False))
 
 
+def _refused_by_reservations(stack: ExitStack) -> None:
+    """Take every reservation for one whose owner is live and has the value."""
+    stack.enter_context(patch.object(reservations, "HomeReader", lambda *_: SimpleNamespace(read=lambda *_: {})))
+    stack.enter_context(patch.object(reservations, "has", lambda *_: True))
+
+
 def _no_guard(stack: ExitStack) -> None:
     """Take over what is left over although its owner may have changed since it was read."""
     stack.enter_context(patch.object(Reservations, "guards", []))
@@ -82,6 +89,7 @@ UNIQUE_MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
     "reservations are not left": _not_left,
     "reservations are taken from anybody": _taken_from_anybody,
     "owners of reservations are not read": _owners_not_read,
+    "reservations refuse by themselves": _refused_by_reservations,
     "updates of unique fields are plain": _plain_updates,
     "look-ups are not compared": _look_ups_not_compared,
 }
