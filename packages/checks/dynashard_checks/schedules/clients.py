@@ -50,7 +50,9 @@ class Client:
         self.process = process or Process(self._scheduler)
         self.transport = ActorTransport(traffic.database, actor, self.process)
         clock = self.process.clock
-        topology = LeasedTopology(self.transport, TOPOLOGY, lease=LEASE, runtime=Runtime(clock))
+        topology = LeasedTopology(
+            self.transport, TOPOLOGY, lease=LEASE, runtime=Runtime(clock, monotonic=self._scheduler.clock)
+        )
         store = Store(
             transport=self.transport,
             table=TABLE,

@@ -1,6 +1,6 @@
 """Clients of entities that are placed by epochs: their keys have times, and their clocks may be off."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,8 @@ from dynashard_checks.schedules.traffic import Traffic
 
 _NEW_SHARE = 0.4
 """The share of operations on a new key."""
+_SETTING_SHARE = 0.2
+"""The share of operations before which a clock is set that is to be set."""
 _WRITING = frozenset({"create", "put", "update", "delete", "batch_write"})
 
 
@@ -30,14 +32,29 @@ class TimedClient(Client):
         process: its clock.
         placements: gets the places of its keys.
         beginnings: when epochs begin.
+        offs: by how many seconds its clock is ahead each time that it is set, between two operations; the last first.
     """
 
     def __init__(
-        self, traffic: Traffic, actor: Actor, process: Process, placements: Placements, beginnings: Beginnings
+        self,
+        traffic: Traffic,
+        actor: Actor,
+        process: Process,
+        placements: Placements,
+        beginnings: Beginnings,
+        *,
+        offs: Sequence[float] = (),
     ) -> None:
         self._placements = placements
         self._beginnings = beginnings
+        self._offs = list(offs)
         super().__init__(traffic, actor, process)
+
+    def operate(self, kind: str) -> None:
+        """See `Client.operate`."""
+        if self._offs and self._random.random() < _SETTING_SHARE:
+            self.process.set_clock(self._offs.pop())
+        super().operate(kind)
 
     def _router(self, topology: Topology) -> Router:
         return WatchedRouter(topology, self.process, self._placements, self._actor.name)

@@ -88,6 +88,11 @@ def _trusted_clock(stack: ExitStack) -> None:
     stack.enter_context(patch.object(ClockOffset, "exceeds", lambda *_most: False))
 
 
+def _never_set(stack: ExitStack) -> None:
+    """Trust what the last answer has shown of a clock, also after that was set."""
+    stack.enter_context(patch.object(ClockOffset, "_ahead_of_monotonic", lambda *_self: 0.0))
+
+
 _UNSEEN: Final = "an epoch is confirmed before every view has it (wait)"
 _UNNAMED: Final = "whichever epoch is pending is settled (name)"
 EPOCH_SHAPES: Final = {_UNSEEN: "overtaken", _UNNAMED: "mind changed"}
@@ -101,4 +106,5 @@ EPOCH_MUTANTS: Final[Mapping[str, Apply]] = {
     "a view is used after its lease (lease)": _no_lease,
     _UNNAMED: _settling(lambda entry, _first: not entry.settled),
     "a clock that is off is trusted": _trusted_clock,
+    "a clock that was set is trusted": _never_set,
 }

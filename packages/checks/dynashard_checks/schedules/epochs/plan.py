@@ -1,6 +1,6 @@
 """The plan of a schedule of epochs: everything that is drawn from its seed before it runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
@@ -30,12 +30,17 @@ _BEYOND: Final = (-600.0, -60.0, -45.0, 45.0, 60.0, 600.0)
 """How far clocks are off that are not to be trusted."""
 
 
+_SET: Final = (-600.0, -20.0, -10.0, -BOUND, 0.0, BOUND, 10.0, 20.0, 600.0)
+"""How far clocks are off that were set, in seconds: often by so little that the views of the process hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How far a process's clock is off, and whether it learns that from the dates of answers."""
+    """How far a process's clock is off, whether it learns that from the dates of answers, and what it is `set` to."""
 
     off: float = 0.0
     dated: bool = False
+    set: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,15 @@ def planned_epochs(seed: int, shape: str | None = None, model: type[Any] | None 
         wrong = not trusted and random.random() < 0.5
         return Clock(random.choice(_BEYOND), dated=True) if wrong else clock()
 
-    clients = tuple(any_clock() for _ in range(random.choice((2, 2, 3, 3, 4))))
+    setting = Random(seed ^ 0x5E7)
+    """Its own, so that seeds mean what they meant before clocks were set."""
+
+    def set_later(clock: Clock) -> Clock:
+        """Return a clock that somebody sets while its process runs, if it would notice."""
+        times = setting.choice((0, 0, 0, 1, 2)) if clock.dated else 0
+        return replace(clock, set=tuple(setting.choice(_SET) for _ in range(times)))
+
+    clients = tuple(set_later(any_clock()) for _ in range(random.choice((2, 2, 3, 3, 4))))
     plain = Plan(
         seed=seed,
         kind=EPOCHS,

@@ -63,7 +63,7 @@ class EpochSchedule(Schedule):
 
     def _new_client(self, actor: Actor, clock: Clock = RIGHT) -> Client:
         process = Process(self._scheduler, clock.off, clock.dated)
-        return TimedClient(self._traffic, actor, process, self._placements, self._beginnings)
+        return TimedClient(self._traffic, actor, process, self._placements, self._beginnings, offs=clock.set)
 
     def _start(self) -> None:
         for number, clock in enumerate(self._epochs.of_clients):

@@ -95,7 +95,11 @@ class WatchedRouter(Router):
     def places(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
         """See `Router.places`."""
         found = super().places(entity, key, view)
-        self._placements.views[self._name] = LastView(found.view, found.view.expires - self._process.off)
+        if self._process.was_set:
+            # Its lease may have been granted by another time.
+            self._placements.views.pop(self._name, None)
+        else:
+            self._placements.views[self._name] = LastView(found.view, found.view.expires - self._process.off)
         if not self._process.beyond and self._process.key_clock.readable(entity, key):
             self._placements.placed(key.sort, found.old, f"{self._name} of {found.shards} shards")
             if found.view.epochs is not None and key.sort >= found.view.epochs.entries[1].first:
