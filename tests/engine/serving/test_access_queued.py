@@ -157,7 +157,7 @@ def test_a_json_patch_of_who_may_not_read_is_not_accepted(ada: Caller, path: str
 def test_a_json_patch_does_not_tell_what_an_item_holds_that_its_sender_may_not_read(
     world: QueueWorld, ada: Caller, bob: Caller, guess: str
 ) -> None:
-    """It is done at once, whatever its sender prefers, so no record tells whether it fits."""
+    """It is done at once, whatever its sender prefers, so no record reports whether it fits."""
     patch = [{**GUESS[0], "value": guess}]
 
     assert bob.patch("/v1/boards/1", patch, headers=JSON_PATCH).code == "forbidden"
