@@ -66,7 +66,7 @@ class ItemWriteRoutes:
         """`PATCH`: 200, 404 if there is no such item."""
         request = update_of(self._resource, incoming)
         # The queue's messages have merge patches only, and a preference may be left aside (RFC 7240). The record of a
-        # JSON Patch would also tell whether it fits an item that its sender may not read.
+        # JSON Patch would also reveal whether it fits an item that its sender may not read.
         if isinstance(request.patch, dict) and (accepted := self._accepted(incoming, request)):
             return accepted
         return _changed(incoming, request.handling, self._writes.update(self._resource.served, request))
