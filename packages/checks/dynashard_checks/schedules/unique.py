@@ -56,9 +56,9 @@ class UniqueClient(TransactingClient):
         super().operate(kind)
 
     def _item(self, key: Key) -> Any:
-        tag = self._random.choice((*_TAGS, *_TAGS, None))
-        self._wanted.append(tag)
-        return super()._item(key).model_copy(update={"tag": tag})
+        item = super()._item(key).model_copy(update={"tag": self._random.choice((*_TAGS, *_TAGS, None))})
+        self._wanted.append(item.tag)
+        return item
 
     @contextmanager
     def _operation(self, kind: str, *keys: Key, **more: Any) -> Iterator[Operation]:
