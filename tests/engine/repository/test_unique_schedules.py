@@ -51,6 +51,10 @@ def test_an_item_that_had_expired_before_it_was_written_counts_as_absent(engine_
     assert run_unique(engine_of_its_own, 10_022).operations > 0
 
 
+def test_an_item_that_expires_when_a_schedule_ends_may_have_lost_its_value(engine_of_its_own: LeanWire) -> None:
+    assert run_unique(engine_of_its_own, 7217).operations > 0
+
+
 @pytest.mark.parametrize("mutant", [*UNIQUE_MUTANTS, *LATE_UNIQUE_MUTANTS])
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []

@@ -56,9 +56,9 @@ class UniqueClient(TransactingClient):
         super().operate(kind)
 
     def _item(self, key: Key) -> Any:
-        tag = self._random.choice((*_TAGS, *_TAGS, None))
-        self._wanted.append(tag)
-        return super()._item(key).model_copy(update={"tag": tag})
+        item = super()._item(key).model_copy(update={"tag": self._random.choice((*_TAGS, *_TAGS, None))})
+        self._wanted.append(item.tag)
+        return item
 
     @contextmanager
     def _operation(self, kind: str, *keys: Key, **more: Any) -> Iterator[Operation]:
@@ -211,26 +211,25 @@ class UniqueChecks(Schedule):
         final = super()._check_records()
         rows = self._wire.call("Scan", {"TableName": TABLE})["Items"]
         reserved = {row[PK]["S"]: row for row in rows if row[SK]["S"] == RESERVATION}
-        for place, key in self._due(self._history.surely_live(), final).items():
+        for place, key in self._due(self._history.surely_live(), final):
             owner = owner_of(reserved.get(place, {}))
             if owner is None or owner.sort != key:
                 raise AnomalyError(f"{key} does not have the reservation {place}; {owner} has it")
         if not self._plan.late:
             live = [item for key in self._history.all_keys() for item in self._history.live(key)]
-            self._check_left_over(reserved, self._due(live, final))
+            self._check_left_over(reserved, {place for place, _ in self._due(live, final)})
         return final
 
-    def _due(self, items: Sequence[Stored], final: int) -> dict[str, Key]:
-        """The reservations that these live items should have; without those that a late request stored elsewhere."""
-        found: dict[str, Key] = {}
-        for item in items:
-            key, tag = item[SK]["S"], _tag(item)
-            for place in reserved_for(self._entity, {"tenant": TENANT, "tag": tag}):
-                if self._is_home(item, final) and found.setdefault(place, key) != key:
-                    raise AnomalyError(f"{found[place]} and {key} both have {tag}")
-        return found
+    def _due(self, items: Sequence[Stored], final: int) -> list[tuple[str, Key]]:
+        """The reservations that these items should have, but for those that a late request stored elsewhere."""
+        return [
+            (place, item[SK]["S"])
+            for item in items
+            if self._is_home(item, final)
+            for place in reserved_for(self._entity, {"tenant": TENANT, "tag": _tag(item)})
+        ]
 
-    def _check_left_over(self, reserved: Mapping[str, Wire], due: Mapping[str, Key]) -> None:
+    def _check_left_over(self, reserved: Mapping[str, Wire], due: Collection[str]) -> None:
         """Refuse a reservation that no item has, unless it was there at the start or expires by itself."""
         now = self._scheduler.now
         for place, row in reserved.items():
