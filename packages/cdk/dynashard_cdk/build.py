@@ -48,8 +48,8 @@ FUNCTIONS = "functions"
 """The lock of functions that have none of their own."""
 KEPT = {"api": (f"{SWAGGER_UI}/*.min.*",)}
 """What functions keep of that lock's packages; all but the handlers of events, if nothing else is said."""
-UNUSED = {"serving": ("boto3/examples",)}
-"""What layers drop."""
+UNUSED = {"serving": ("boto3/examples", "s3transfer/processpool.py")}
+"""What layers drop. boto3 downloads in threads, and never in processes."""
 
 NEVER_USED = (
     *("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json"),
@@ -97,7 +97,7 @@ class Asset:
         requirements: the name of a lock whose packages are installed.
         without: the names of locks whose packages a layer below has already.
         kept: globs of the installed files that are kept; None keeps all of them.
-        dropped: folders of the installed packages that the code cannot load.
+        dropped: folders and modules of the installed packages that the code cannot load.
         runtime_path: where Lambda mounts `content`; it is in stack traces.
     """
 
@@ -214,15 +214,19 @@ def _trim(content: Path, asset: Asset) -> None:
     """Remove the installed files that the code of an asset cannot load."""
     for pattern in NEVER_USED:
         for path in list(content.rglob(pattern)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for folder in asset.dropped:
-        shutil.rmtree(content / folder)
+            _remove(path)
+    for name in asset.dropped:
+        _remove(content / name)
     for package in ("botocore", "boto3"):
         for path in (content / package / "data").glob("*"):
             if path.is_dir() and path.name not in SERVICES:
                 shutil.rmtree(path)
     if asset.kept is not None:
         _keep_only([path for pattern in asset.kept for path in content.glob(pattern)], content)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _keep_only(kept: Iterable[Path], folder: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_queued_item_of_another_owner_is_not_accepted(world: QueueWorld, bob: 
 # What nobody can judge
 
 
-def test_an_item_that_cannot_be_judged_does_not_exist_for_whom_a_policy_limits(
+def test_an_item_that_cannot_be_judged_is_only_counted_for_whom_a_policy_limits(
     transport: Transport, table: str, dynamodb: RawDynamoDB, domain: Domain
 ) -> None:
     allowed = as_function("api", transport, table, TOPOLOGY)
@@ -198,7 +198,7 @@ def test_an_item_that_cannot_be_judged_does_not_exist_for_whom_a_policy_limits(
     whole = commands.answer(request)
 
     assert [item["id"] for item in listed.json["items"]] == ["1"]
-    assert "undecodable-items" not in listed.headers
+    assert listed.headers["undecodable-items"] == "1"
     assert ada.get("/v1/judged/2").code == "not_found"
     assert [part.get("error", {}).get("code") for part in found["result"]] == [None, "not_found"]
     assert [part.get("error", {}).get("code") for part in whole["result"]] == [None, "undecodable_item"]
