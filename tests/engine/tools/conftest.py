@@ -1,4 +1,7 @@
-"""Deployed environments of the tests in this folder: their stacks are on moto, their tables on the session's engine."""
+"""What tests of commands start from: deployed environments, and counts of users that no other test has changed.
+
+The stacks of environments are on moto, their tables on the session's engine.
+"""
 
 import json
 import os
@@ -9,6 +12,11 @@ import pytest
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 
+from domain.samples.users import User
+from dynashard import definition
+from dynashard.schema import TOPOLOGY_KEY
+from dynashard.topology import TopologyTable
+from dynashard.transport import Transport
 from tests.engine.command_line import ROOT, CommandLine
 from tests.engine.tools.deployed_stack import deploy
 
@@ -39,3 +47,22 @@ def deployed(
         for environment in environments:
             deploy(environment, tables)
         yield replace(command_line, environment={**keys, **variables})
+
+
+@pytest.fixture
+def topology(wire: Transport, topology_table: str) -> Iterator[TopologyTable]:
+    """The topology table of `make run` without records of users. Its records are restored afterwards."""
+
+    def forget() -> None:
+        for key in keys:
+            wire.call("DeleteItem", {"TableName": topology_table, "Key": {TOPOLOGY_KEY: {"S": key}}})
+
+    family = definition(User).name
+    keys = [family, f"{family}|GSI2", f"{family}|GSI3"]
+    table = TopologyTable(wire, topology_table)
+    before = table.read(keys)
+    forget()
+    yield table
+    forget()
+    for record in before.values():
+        table.create(record)

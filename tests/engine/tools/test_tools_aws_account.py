@@ -97,6 +97,7 @@ def test_a_person_confirms_the_account_of_an_environment_without_one(
     assert f"cdk.json names no account for {environment}" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("topology")
 def test_a_resize_in_an_unnamed_account_needs_yes_from_a_script(
     deployed: CommandLine, stored: Collection[User], tenant: str
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_resize_in_an_unnamed_account_needs_yes_from_a_script(
     assert begun.summary["target"] == 4
 
 
+@pytest.mark.usefixtures("topology")
 def test_a_resize_in_an_account_of_cdk_json_is_not_asked_about(
     deployed: CommandLine, stored: Collection[User], tenant: str
 ) -> None:

@@ -1,6 +1,5 @@
 """`dynashard topology`: counts, changes, single partitions and shards."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -10,36 +9,16 @@ import pytest
 
 from domain.samples.users import User
 from dynashard import definition
-from dynashard.schema import TOPOLOGY_KEY
 from dynashard.service import Collection
 from dynashard.topology import Phase, Record, TopologyTable, partition_key
 from dynashard.topology.records import first_record
-from dynashard.transport import Transport
 from tests.engine.command_line import CommandLine
 
 pytestmark = pytest.mark.engine
 
 Users = Collection[User]
-FAMILY = "user.v1.User"
+FAMILY = definition(User).name
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@pytest.fixture
-def topology(wire: Transport, topology_table: str) -> Iterator[TopologyTable]:
-    """The topology table of `make run` without records of users. Its records are restored afterwards."""
-
-    def forget() -> None:
-        for key in keys:
-            wire.call("DeleteItem", {"TableName": topology_table, "Key": {TOPOLOGY_KEY: {"S": key}}})
-
-    keys = [FAMILY, f"{FAMILY}|GSI2", f"{FAMILY}|GSI3"]
-    table = TopologyTable(wire, topology_table)
-    before = table.read(keys)
-    forget()
-    yield table
-    forget()
-    for record in before.values():
-        table.create(record)
 
 
 def put(table: TopologyTable, record: Record) -> None:

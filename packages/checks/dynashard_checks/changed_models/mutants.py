@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from dynashard.backfills import backfill, index_keys, migration
+from dynashard.backfills import backfill, index_keys, migration, movements
 from dynashard.reads import enumeration
 from dynashard.repository import conditions, replacement, write, write_builder
 from dynashard.repository.conditions import UNMARKED, Condition
@@ -30,7 +30,7 @@ def _unchanged(_: Any) -> Condition:
 def _never_moves(made: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, *args: Any, **more: Any) -> None:
         made(self, *args, **more)
-        self._moves = False
+        self.possible = False
 
     return init
 
@@ -44,7 +44,7 @@ MUTANTS: Final[dict[str, Callable[[], list[Patch]]]] = {
         (write, "of_version", _inexact),
     ],
     "items that move during a backfill are not looked for": lambda: [
-        (backfill.Backfill, "__init__", _never_moves(backfill.Backfill.__init__)),
+        (movements.Movements, "__init__", _never_moves(movements.Movements.__init__)),
     ],
     "a migration writes over what was written since it read": lambda: [(migration, "unchanged", _unchanged)],
     "an index build writes keys of fields that have changed": lambda: [(index_keys, "unchanged", _unchanged)],
