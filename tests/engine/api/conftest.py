@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from dynashard import Dynashard
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import caller_on
+from tests.engine.api.api_on_engine import KEYS, caller_on
 from tests.engine.writer.queue_world import QueueWorld
 from tests.recording import RecordingTransport
 
@@ -15,6 +17,12 @@ from tests.recording import RecordingTransport
 def caller(transport: Transport, table: str) -> Caller:
     """A caller of an API on an empty table."""
     return caller_on(transport, table)
+
+
+@pytest.fixture
+def database(transport: Transport, table: str) -> Dynashard:
+    """The table of the API, as a program opens it."""
+    return Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
 @pytest.fixture

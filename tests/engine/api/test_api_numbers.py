@@ -10,26 +10,14 @@ from domain.samples.incidents import Incident
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport, about, lost_answer, lost_request, meanwhile, unreachable
-from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, caller_on, idempotency_table
+from tests.engine.api.api_on_engine import caller_on, idempotency_table
+from tests.engine.api.incident_calls import incident
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import Clock
 
 pytestmark = pytest.mark.engine
-
-
-def incident(caller: Caller, name: str, **fields: Any) -> dict[str, Any]:
-    made = caller.post("/v1/incidents", {"id": name, "title": "Errors", **fields})
-    assert made.status == 201, made.json
-    return dict(made.json)
-
-
-@pytest.fixture
-def database(transport: Transport, table: str) -> Dynashard:
-    """The table of the API, as a program opens it."""
-    return Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
 @pytest.fixture

@@ -1,34 +1,21 @@
 """The on-call backend as a product: states, members, what depends on a team, escalation, feeds."""
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 
 from domain.samples.participations import PARTICIPATIONS
 from dynashard import Dynashard
 from dynashard.runtime import Runtime
-from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, caller_on
+from tests.engine.api.api_on_engine import caller_on
+from tests.engine.api.incident_calls import incident
 from tests.engine.topology.topology_world import Clock
 
 pytestmark = pytest.mark.engine
 
 TURN = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
-
-
-def incident(caller: Caller, name: str, **fields: Any) -> dict[str, Any]:
-    made = caller.post("/v1/incidents", {"id": name, "title": "Errors", **fields})
-    assert made.status == 201, made.json
-    return dict(made.json)
-
-
-@pytest.fixture
-def database(transport: Transport, table: str) -> Dynashard:
-    """The table of the API, as a program opens it."""
-    return Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
 # States

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from moto import mock_aws
@@ -19,6 +20,7 @@ from dynashard.topology import TopologyTable
 from dynashard.transport import Transport
 from tests.engine.command_line import ROOT, CommandLine
 from tests.engine.tools.deployed_stack import deploy
+from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
 
 
 @pytest.fixture
@@ -66,3 +68,12 @@ def topology(wire: Transport, topology_table: str) -> Iterator[TopologyTable]:
     forget()
     for record in before.values():
         table.create(record)
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[ReshardWorld]:
+    """A backend on an engine of its own, with the clock of the test."""
+    with reshard_world(tmp_path, monkeypatch, capsys) as made:
+        yield made

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,21 +12,13 @@ from domain.samples.audit import AccessAction, OrderedAccess
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 
 pytestmark = pytest.mark.engine
 
 TENANT = "abc"
 SCOPE = Scope(definition(User), f"user.v1.User:{TENANT}")
 COPY = "-Restored"
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 def fill(world: ReshardWorld, *ids: str) -> None:

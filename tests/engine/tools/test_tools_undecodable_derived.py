@@ -1,8 +1,6 @@
 """Edges and parts of roll-ups that do not fit their declaration are named, and nothing is mended because of them."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -12,7 +10,7 @@ from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS, EpisodePlays
 from dynashard_patterns import EdgeStore
 from dynashard_patterns.rollups import Counter
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.test_tools_undecodable import SIZE, names
 from tests.engine.tools.verify_world import TENANT, TODAY, delete, report, stored
 from tests.engine.unfit_rows import UnfitRows
@@ -20,14 +18,6 @@ from tests.engine.unfit_rows import UnfitRows
 pytestmark = pytest.mark.engine
 
 ACTOR: Final = "Actor.5"
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """`dynashard unique build`, and `dynashard verify` of unique values, over tables that other programs have written."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -9,20 +7,12 @@ import pytest
 
 from domain.samples.contacts import Channel, ContactMethod
 from dynashard.transport.interface import Wire
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import delete, put, report, stored
 
 pytestmark = pytest.mark.engine
 
 RESERVATION: Final = "contact.v1.ContactMethod~unique~channel+address"
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 def method(identity: str, address: str = "a@b.c") -> ContactMethod:

@@ -1,8 +1,7 @@
 """`dynashard verify`: each kind of fault in a backend is planted, reported, repaired, and not found again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,7 +10,7 @@ from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
 from dynashard.topology import TopologyTable
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import (
     TENANT,
     backend,
@@ -29,14 +28,6 @@ from tests.engine.tools.verify_world import (
 )
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 FAULTS: Final[dict[str, Callable[[ReshardWorld], None]]] = {

@@ -1,7 +1,5 @@
 """`dynashard verify --only counters`: parts that disagree are reported, and nothing is changed."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -9,21 +7,13 @@ import pytest
 from domain.samples.seats import Seats
 from dynashard.placement import PART_DIGITS
 from dynashard_patterns import CounterStore
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import TENANT, put, report, stored, typed
 
 pytestmark = pytest.mark.engine
 
 KEY: Final = {"tenant_id": TENANT, "screening": "premiere"}
 COUNTERS: Final = ("seats", f"{TENANT}:premiere", "--only", "counters")
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 def seats(world: ReshardWorld) -> CounterStore[Seats]:

@@ -1,11 +1,9 @@
 """`dynashard verify --only`: copies, roll-ups and attachments are compared and repaired by themselves."""
 
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -20,21 +18,16 @@ from dynashard_patterns.rollups import Counter
 from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.attachment_world import Dying, Killed
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import TENANT, TODAY, delete, put, report, stored, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.engine
 
 DAYS: Final = 24 * 60 * 60
 DAY: Final = f"{TODAY:%Y-%m-%d}"
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 def fire(world: ReshardWorld) -> Incident:

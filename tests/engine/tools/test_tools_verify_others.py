@@ -1,8 +1,6 @@
 """`dynashard verify --mend` leaves alone what the layer has not written, and shows no tenant another's items."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,19 +8,11 @@ import pytest
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.transport.interface import Wire
-from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.reshard_world import ReshardWorld
 
 pytestmark = pytest.mark.engine
 
 USERS: Final = definition(User)
-
-
-@pytest.fixture
-def world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[ReshardWorld]:
-    with reshard_world(tmp_path, monkeypatch, capsys) as made:
-        yield made
 
 
 def rows(world: ReshardWorld) -> list[Wire]:

@@ -1,7 +1,6 @@
 """A client over direct invocation takes a `boto3.Session`, whose credentials and region sign its requests."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import boto3
 import pytest
@@ -11,7 +10,7 @@ from dynashard_client.errors import ConfigurationError, EngineUnavailableError
 from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.engine.clients.async_face import driven
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("other_credentials")]
 
 SIGNING = "signs"
 Open = Callable[..., Client]
@@ -21,19 +20,6 @@ FACES = pytest.mark.parametrize("opened", [Client.lambda_, lambda *a, **kw: driv
 
 class User(Item, path="users"):
     id: str
-
-
-@pytest.fixture(autouse=True)
-def other_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let the environment have credentials and a region too, which must not be used."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "ENVIRONMENT",
-        "AWS_SECRET_ACCESS_KEY": "theirs",
-        "AWS_DEFAULT_REGION": "us-west-2",
-        "AWS_CONFIG_FILE": str(tmp_path / "config"),
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
-    }.items():
-        monkeypatch.setenv(name, value)
 
 
 def session_of() -> boto3.Session:

@@ -12,23 +12,10 @@ from dynashard.transport import Transport, TransportName
 from dynashard.transport.client import open_session
 from dynashard_lab.bench.canned import Asked, Reply, canned_server
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("other_credentials")]
 
 SECRET, TOKEN = "secret", "temporary"
 BOTH = pytest.mark.parametrize("name", ["direct", "botocore"])
-
-
-@pytest.fixture(autouse=True)
-def other_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let the environment have credentials and a region too, which must not be used."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "ENVIRONMENT",
-        "AWS_SECRET_ACCESS_KEY": "theirs",
-        "AWS_DEFAULT_REGION": "us-west-2",
-        "AWS_CONFIG_FILE": str(tmp_path / "config"),
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
-    }.items():
-        monkeypatch.setenv(name, value)
 
 
 def session_of(key: str = "SESSION", token: str | None = None) -> boto3.Session:
