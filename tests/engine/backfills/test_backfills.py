@@ -101,6 +101,19 @@ def test_a_lost_answer_of_a_migration_does_no_harm(world: Moving) -> None:
     assert sorted(each.amount for each in world.of(NewPart).list(PART)) == list(range(12))
 
 
+def test_a_migration_that_waits_for_a_resize_can_be_stopped(world: Moving) -> None:
+    filled(world, 4)
+    resharder = world.on(world.inner, entities=[NewPart])
+    resharder.start(Scope(definition(NewPart)), 8)
+    reports: list[Report] = []
+
+    report = backfill(world).run(reports.append, lambda: len(reports) >= 2)
+
+    assert [each.waiting for each in reports] == [True, True]
+    assert not report.complete
+    assert set(versions(world)) == {"1"}
+
+
 def test_items_that_move_meanwhile_are_migrated_in_another_round(world: Moving) -> None:
     filled(world, 40)
     resharder = world.on(world.inner, entities=[NewPart])

@@ -68,6 +68,17 @@ def test_build_lists_duplicates_first_and_reserves_nothing(world: ReshardWorld) 
     assert (status, done["reserved"], len(done["left"])) == (4, 2, 1)
 
 
+def test_build_names_an_item_that_does_not_fit_and_reserves_for_the_others(world: ReshardWorld) -> None:
+    written_before(world, method("good", "1@b.c"), method("unfit", "2@b.c"))
+    item = stored(world, lambda row: row["SK"]["S"] == "cm_unfit")
+    put(world, {**item, "address": {"L": []}})
+
+    outcome = world.run("unique", "build", "contact-methods", "--json")
+
+    assert (outcome.status, orjson.loads(outcome.out)["reserved"]) == (3, 1)
+    assert "left out: contact.v1:abc:ada / cm_unfit" in outcome.err
+
+
 def test_build_of_an_entity_without_unique_fields_is_refused(world: ReshardWorld) -> None:
     outcome = world.run("unique", "build", "users")
 

@@ -10,7 +10,7 @@ from dynashard.backfills import Movements
 from dynashard.resharding import Scope
 from dynashard.resharding.scope import Family
 from dynashard.runtime import Runtime
-from dynashard.schema import PK, SK, TYPE
+from dynashard.schema import PK, SK, TOPOLOGY_KEY, TYPE
 from dynashard.testing.faults import Fault, FaultyTransport, meanwhile
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
@@ -60,6 +60,12 @@ def filled(world: Moving, count: int) -> None:
 def built(world: Moving, *faults: Fault) -> tuple[Built, list[str]]:
     """Build with requests that meet these faults; return what was done, and the sort keys that were left out."""
     left_out: list[str] = []
+    return building(world, *faults, left_out=left_out)[1], left_out
+
+
+def building(world: Moving, *faults: Fault, left_out: list[str] | None = None) -> tuple[FaultyTransport, Built]:
+    """Build, and return the transport of its requests with what was done; `left_out` gets the keys of unfit items."""
+    unfit = [] if left_out is None else left_out
     runtime = Runtime(world.clock, world.sleep)
     topology = LeasedTopology(world.inner, world.topology, lease=30.0, runtime=one_clock(world.clock))
     transport = FaultyTransport(world.inner, faults)
@@ -73,11 +79,11 @@ def built(world: Moving, *faults: Fault) -> tuple[Built, list[str]]:
         movements,
         ReadPace(),
         ReadPace(),
-        left_out=lambda item: left_out.append(item.sort_key),
+        left_out=lambda item: unfit.append(item.sort_key),
     )
     done = build.run()
     assert not transport.waiting
-    return done, left_out
+    return transport, done
 
 
 def reserved(world: Moving) -> dict[str, str]:
@@ -144,6 +150,23 @@ def test_items_that_move_meanwhile_are_reserved_for_in_another_round(world: Movi
 
     assert done.left == []
     assert owners(world) == [f"{n:04d}" for n in range(1200)]
+
+
+def test_a_table_that_nobody_has_used_is_built_in_one_round(world: Moving) -> None:
+    transport, done = building(world)
+
+    assert (done.items, done.reserved) == (0, 0)
+    assert transport.sent("Scan") == 1
+    assert world.record(definition(Member).prefix).count == 16
+
+
+def test_items_may_have_moved_if_the_record_of_the_counts_is_gone(world: Moving) -> None:
+    key = {TOPOLOGY_KEY: {"S": definition(Member).prefix}}
+    forget = meanwhile("Scan", lambda: world.inner.call("DeleteItem", {"TableName": world.topology, "Key": key}))
+
+    transport, done = building(world, forget)
+
+    assert (done.items, transport.sent("Scan")) == (0, 2)
 
 
 def test_items_that_do_not_fit_are_named_and_nothing_is_reserved_for_them(world: Moving) -> None:

@@ -68,4 +68,5 @@ class Movements:
 
 def version_of(family: Record) -> str:
     """Return what differs after every resize of the family."""
-    return str(family.updated)
+    # A record that was just created has the zeros that are not stored.
+    return f"{family.updated.normalize():f}"
