@@ -223,7 +223,8 @@ def test_a_sweep_keeps_the_details_of_an_item_that_does_not_fit(
 
     run = command_line.run("verify", "incidents", "--only", "leftovers", "--mend", "--json")
 
-    assert (run.status, run.summary["found"]) == (0, {})
+    # Other tests may have left some in this table.
+    assert (run.status, [each for each in run.summary["findings"] if tenant in each["where"]]) == (0, [])
     for row in rows:
         stored.unfit.put(row)
     items = [layer.collection(Incident).get(item, include=["details"]) for item in made]
