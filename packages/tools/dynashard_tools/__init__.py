@@ -13,6 +13,7 @@ folder may use what another one has for all, such as `reshard.scopes`. The modul
     entities        entities and logical partitions by their names on the command line
     options         arguments and options
     failure         errors that end a command, and exit statuses
+    interrupts      keeps Ctrl-C from being lost
     left_out        stored items that do not fit: named, and the status of the command
     printing        summaries as lines or JSON, tables, times
     progress        what long work shows, and what it consumes

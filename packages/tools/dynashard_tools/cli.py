@@ -8,14 +8,16 @@ from importlib.util import find_spec
 from dynashard.errors import DeclarationError, DynashardError
 from dynashard_local.root import backend_root, importable
 from dynashard_tools.failure import FAILED, CommandError
+from dynashard_tools.interrupts import not_lost
 from dynashard_tools.program import VARIABLE
 
 
 def main() -> None:
     """Run a command. An error is printed as one line; the exit status is 0 only on success."""
     try:
-        importable(backend_root())
-        _commands()(prog_name="dynashard")
+        with not_lost():
+            importable(backend_root())
+            _commands()(prog_name="dynashard")
     except CommandError as error:
         _end(str(error), error.status)
     except DeclarationError as error:
