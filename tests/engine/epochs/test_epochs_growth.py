@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -153,6 +153,47 @@ def test_an_ordered_listing_goes_on_from_one_epoch_to_the_next_with_one_request_
     assert [each.n for page in pages for each in page.items] == [0, 1, 2, 3, 4, 5]
     assert len(pages) <= 3
     assert [each.n for page in islice(later, 3) for each in page.items] == [5]
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_a_page_whose_budget_ends_before_it_asks_shards_that_had_ended_is_read_again(
+    world: Epochs, direction: Literal["asc", "desc"]
+) -> None:
+    world.grow(4)
+    world.clock.now += 1
+    db = world.process()
+    events = db.collection(Event)
+
+    def kept(shard: int, number: int) -> list[str]:
+        """Write items, and keep so many of this shard."""
+        before = set(world.written)
+        world.write(db, 40)
+        new, placed = sorted(world.written.keys() - before), world.raw()
+        of_shard = [each for each in new if placed[each].endswith(f":{shard}")][:number]
+        for each in set(new) - set(of_shard):
+            events.delete(tenant="abc", id=each)
+        world.clock.now += 1
+        return of_shard
+
+    read, ahead = (kept(0, 2), kept(1, 1)) if direction == "asc" else reversed((kept(1, 1), kept(0, 2)))
+    since = min(world.written)
+    first = events.list(tenant="abc", order="ordered", direction=direction, limit=2, start=since)
+    events.delete(tenant="abc", id=ahead[0])
+    later = kept(2, 1) if direction == "asc" else []
+
+    rest = events.pages(
+        tenant="abc",
+        order="ordered",
+        direction=direction,
+        limit=2,
+        start=since,
+        budget=Budget(requests=1),
+        cursor=first.cursor,
+    )
+
+    pages = [first, *islice(rest, 5)]
+    assert sorted(each.id for page in pages for each in page.items) == read + later
+    assert pages[-1].cursor is None
 
 
 @pytest.mark.parametrize("order", ORDERS)

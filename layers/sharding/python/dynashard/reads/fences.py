@@ -33,7 +33,8 @@ ENDED: Final = ""
 _BITS: Final = 9
 _ENDED_LEVEL: Final = (1 << _BITS) - 1
 _SHIFT_BITS: Final = 6
-_ENDS: Final = frozenset({ENDED, BEYOND_ALL})
+ENDS: Final = frozenset({ENDED, BEYOND_ALL})
+"""How the end of a shard is written as a place, downwards and upwards."""
 _UNUSED: Final = (0, 0, 0, "0", 0)
 """Release 0.1.0 reads these in a cursor, and then finds that the first member is none of its shapes. It asks all shards
 then. In its own cursors the second of them is not 0."""
@@ -131,7 +132,7 @@ def fences_after(shape: Sequence[Any], turn: int, end: str, ahead: Sequence[Ahea
     """
     if len(ahead) > _MAX_SHARDS:
         return None
-    going = [each for each in ahead if each.sort not in _ENDS]
+    going = [each for each in ahead if each.sort not in ENDS]
     furthest = (max if forward else min)((each.sort for each in going), default=end)
     scale = scale_of(end, furthest, (end, *(each.sort for each in going if not each.beyond)))
     if scale is None:
@@ -144,7 +145,7 @@ def fences_after(shape: Sequence[Any], turn: int, end: str, ahead: Sequence[Ahea
     origin, sign = first >> shift, 1 if forward else -1
 
     def level(place: Ahead) -> int:
-        if place.sort in _ENDS:
+        if place.sort in ENDS:
             return _ENDED_LEVEL
         number = scale.number(place.sort)
         if place.beyond and not forward and scale.text(number) == place.sort:

@@ -29,7 +29,7 @@ from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.epoch_sources import EpochSources
-from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
+from dynashard.reads.fences import ENDED, ENDS, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.first_round import BLOCK_BYTES, LARGE_BYTES, first_limit, read_ahead
 from dynashard.reads.layout import Layout, OvertakenError
@@ -265,9 +265,11 @@ def _unread(run: _Run, runs: Sequence[_Run]) -> Positions:
     if not isinstance(run.layout.streams, EpochSources) or not places or any(each.reached for each in mine):
         return run.state
     forward = run.layout.reading.forward
-    return Positions(
-        1, 0, ((Position((min if forward else max)(places), side=-forward), 1),), version=run.state.version
-    )
+    nearest = (min if forward else max)(places)
+    if nearest in ENDS:
+        # Only fences say that all others have ended. The next page has no fences, and asks them.
+        return run.state
+    return Positions(1, 0, ((Position(nearest, side=-forward), 1),), version=run.state.version)
 
 
 _Ranked = tuple[int, Wire]
