@@ -181,3 +181,16 @@ def test_an_address_may_put_the_field_with_slashes_last(transport: Transport, ta
 def test_entities_of_different_partitions_are_not_listed_as_one() -> None:
     with pytest.raises(DeclarationError, match="different logical partitions"):
         FamilyListing((Visit, File), path="both")
+
+
+def test_a_listing_of_several_entities_describes_also_those_that_have_no_path_of_their_own() -> None:
+    document = document_of(domain_of(Exposed(Visit, path="visits"), FamilyListing((File,), path="archive")))
+
+    validate(document)
+    schemas = document["components"]["schemas"]
+    assert {"type", "path", "id", "revision"} <= schemas["ArchiveFile"]["properties"].keys()
+    assert schemas["ArchivePage"]["properties"]["items"]["items"]["oneOf"] == [
+        {"$ref": "#/components/schemas/ArchiveFile"}
+    ]
+    assert "File" not in schemas
+    assert not [path for path in document["paths"] if path.startswith("/v1/files")]

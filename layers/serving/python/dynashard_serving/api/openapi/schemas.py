@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
+from dynashard import Entity
 from dynashard.entity import EntityDefinition
 from dynashard_serving.api.listings import FamilyResource
 from dynashard_serving.api.openapi.many import schemas_of_many
@@ -66,21 +67,26 @@ def schemas_of(
 
     Args:
         entities: those that are served.
-        families: listings of several as one.
+        families: listings of several as one, which also list what is not served by itself.
         declared: the schemas of what the domain declares besides.
     """
     inputs = [(served.entity, "validation") for served in entities]
-    outputs = [(served.entity, "serialization") for served in entities]
+    listed = {member.entity: member for family in families for member in family.members}
+    listed |= {served.entity: served for served in entities}
+    outputs = [(entity, "serialization") for entity in listed]
     places, generated = models_json_schema([*inputs, *outputs], ref_template=REF + "{model}")  # type: ignore[list-item]
     found: dict[str, Schema] = generated.get("$defs", {})
     taken = {place["$ref"].removeprefix(REF) for place in places.values()}
     schemas: dict[str, Schema] = {name: schema for name, schema in found.items() if name not in taken}
+    shown = {
+        entity: _representation(member, found[places[entity, "serialization"]["$ref"].removeprefix(REF)])
+        for entity, member in listed.items()
+    }
     for served in entities:
         given = found[places[served.entity, "validation"]["$ref"].removeprefix(REF)]
-        shown = found[places[served.entity, "serialization"]["$ref"].removeprefix(REF)]
-        schemas.update(_of_entity(served, given, shown))
+        schemas.update(_of_entity(served, given, shown[served.entity]))
     for family in families:
-        schemas[family.schema] = page_of(_any_of(family, schemas))
+        schemas |= _of_family(family, shown)
     for each in declared:
         schemas |= each
     schemas["Problem"] = PROBLEM
@@ -91,7 +97,7 @@ def schemas_of(
 
 def _of_entity(served: Served, given: Schema, shown: Schema) -> dict[str, Schema]:
     name = served.entity.__name__
-    schemas = {name: _representation(served, shown)}
+    schemas = {name: shown}
     given = _settable(served, given)
     if "list" in served.exposed.operations:
         schemas[f"{name}Part"] = _part(schemas[name])
@@ -107,20 +113,20 @@ def _of_entity(served: Served, given: Schema, shown: Schema) -> dict[str, Schema
     return schemas | schemas_of_many(served, schemas)
 
 
-def _any_of(family: FamilyResource, schemas: dict[str, Schema]) -> Schema:
-    names = {}
+def _of_family(family: FamilyResource, shown: Mapping[type[Entity], Schema]) -> dict[str, Schema]:
+    schemas, mapping = dict[str, Schema](), dict[str, str]()
     for member in family.members:
-        shown = deepcopy(schemas[member.entity.__name__])
-        shown["properties"] = {TYPE: {"const": member.definition.name}, **shown["properties"]}
-        shown["required"] = [TYPE, *shown["required"]]
+        schema = deepcopy(shown[member.entity])
+        schema["properties"] = {TYPE: {"const": member.definition.name}, **schema["properties"]}
+        schema["required"] = [TYPE, *schema["required"]]
         name = f"{family.schema.removesuffix('Page')}{member.entity.__name__}"
-        schemas[name] = shown
-        names[member.definition.name] = name
-    mapping = {entity: REF + name for entity, name in names.items()}
-    return {
-        "oneOf": [ref(name) for name in names.values()],
+        schemas[name] = schema
+        mapping[member.definition.name] = REF + name
+    one_of = {
+        "oneOf": [ref(name) for name in schemas],
         "discriminator": {"propertyName": TYPE, "mapping": mapping},
     }
+    return {**schemas, family.schema: page_of(one_of)}
 
 
 def _representation(served: Served, shown: Schema) -> Schema:
