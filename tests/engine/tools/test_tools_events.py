@@ -72,6 +72,14 @@ def test_events_are_shown_by_tenant_and_entity_from_some_number_on(command_line:
     assert [(each["number"], each["detail"]["entity"]) for each in later] == [(3, "user.v1.User"), (4, INCIDENT)]
 
 
+def test_no_event_follows_a_number_that_is_larger_than_any(command_line: CommandLine, bus: EventStore) -> None:
+    bus.add([event("abc")])
+
+    ended = command_line.run("events", "--since", f"{2**63}")
+
+    assert (ended.status, ended.out) == (0, "")
+
+
 def test_without_a_local_stack_the_command_says_how_to_start_one(command_line: CommandLine) -> None:
     ended = command_line.run("events")
 
