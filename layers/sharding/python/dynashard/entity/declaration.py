@@ -290,7 +290,7 @@ class Retention:
         """Return when an item of this time expires, in UTC.
 
         Raises:
-            ValueError: the time has no zone, is no time in UTC, or the expiry would be later than a datetime can say.
+            ValueError: the time has no zone, or it or the expiry is not in the years 1 to 9999 in UTC.
         """
         if at.tzinfo is None:
             raise ValueError(f"{self.after} has no zone, so nothing can be counted from it: write one, such as Z")
