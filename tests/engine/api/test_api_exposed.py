@@ -1,7 +1,7 @@
 """Options of `Exposed`, and their effect over REST."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from dynashard import Entity, Index, Key, Registry, Shards
 from dynashard.errors import DeclarationError
 from dynashard.transport import Transport
 from dynashard_serving.api.openapi.document import document_of
-from dynashard_serving.declare import READS, Exposed, FamilyListing, exposure_of
+from dynashard_serving.declare import READS, Exposed, FamilyListing, Window, exposure_of
 from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
@@ -194,3 +194,22 @@ def test_a_listing_of_several_entities_describes_also_those_that_have_no_path_of
     ]
     assert "File" not in schemas
     assert not [path for path in document["paths"] if path.startswith("/v1/files")]
+
+
+class Note(Entity, name="note.v1.Note", key=Key(partition="{tenant_id}", sort="{id}"), registry=REGISTRY):
+    """A note that says when it was written, or does not."""
+
+    tenant_id: str
+    id: str
+    at: datetime | None = None
+
+
+def test_a_window_refuses_a_time_without_a_zone_and_takes_an_item_without_a_time(
+    transport: Transport, table: str
+) -> None:
+    window = Window("at", past=timedelta(days=1), ahead=timedelta(minutes=5))
+    caller = caller_exposing(transport, table, Exposed(Note, "notes", window=window))
+
+    assert caller.post("/v1/notes", {"id": "a", "at": "2026-11-21T12:00:00"}).fields == {"at": "invalid_value"}
+    assert caller.post("/v1/notes", {"id": "a", "at": "2020-11-21T12:00:00Z"}).fields == {"at": "outside_window"}
+    assert caller.post("/v1/notes", {"id": "a"}).status == 201

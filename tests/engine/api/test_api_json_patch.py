@@ -84,6 +84,23 @@ def test_nothing_of_a_patch_is_done_if_one_operation_fails(caller: Caller) -> No
 
 
 @pytest.mark.parametrize(
+    ("operation", "place"),
+    [
+        ({"op": "copy", "from": "/nothing", "path": "/title"}, "/nothing"),
+        ({"op": "move", "from": "/title", "path": "/participants/9"}, "/participants/9"),
+        (op("remove", "/title/0"), "/title/0"),
+        (op("add", "/participants/x", "user_x"), "/participants/x"),
+    ],
+)
+def test_a_conflict_names_the_path_and_shows_nothing_of_the_item(
+    caller: Caller, operation: dict[str, Any], place: str
+) -> None:
+    detail = patched(caller, operation).json["detail"]
+
+    assert detail == f"Operation 0 does not fit the item, which has no place {place}."
+
+
+@pytest.mark.parametrize(
     ("operations", "fields"),
     [
         ([7], {"0": "object_type"}),

@@ -11,6 +11,7 @@ from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport, about, lost_answer, lost_request, meanwhile, unreachable
 from dynashard.transport import Transport
+from dynashard_serving.numbers import MOST_SENT
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_on, idempotency_table
 from tests.engine.api.incident_calls import incident
@@ -70,6 +71,14 @@ def test_a_number_that_is_sent_must_be_above_all_others_from_the_first_on(caller
     assert incident(caller, "sent", number=20)["number"] == 20
     assert incident(caller, "next")["number"] == 21
     assert incident(caller.of("other"), "first", number=7)["number"] == 7
+
+
+def test_a_number_that_would_leave_none_for_others_is_refused(caller: Caller) -> None:
+    for number in (MOST_SENT + 1, 10**40):
+        assert caller.post("/v1/incidents", {"title": "x", "number": number}).fields == {"number": "out_of_range"}
+
+    assert incident(caller, "sent", number=MOST_SENT)["number"] == MOST_SENT
+    assert incident(caller, "next")["number"] == MOST_SENT + 1
 
 
 def test_the_first_number_that_is_sent_must_be_above_those_that_are_stored(

@@ -245,6 +245,30 @@ def test_a_repeated_batch_creates_once(transport: Transport, table: str, dynamod
     assert len(caller.get("/v1/users").json["items"]) == 5
 
 
+def test_an_unusable_idempotency_key_of_a_create_is_refused(caller: Caller) -> None:
+    requests = [{"operation": "create", "item": a_user(), "idempotency_key": key} for key in ("", "x" * 256)]
+
+    outcomes = caller.post("/v1/users/batch", {"requests": requests}).json["outcomes"]
+
+    assert [each["error"]["errors"][0]["field"] for each in outcomes] == ["idempotency_key"] * 2
+    assert caller.get("/v1/users").json["items"] == []
+
+
+def test_a_wrong_key_is_named_as_its_request_has_it(caller: Caller) -> None:
+    caller.post("/v1/users", a_user(id="old"))
+    wrong = [
+        {"operation": "get", "key": {"id": 7}},
+        {"operation": "get", "key": {"id": 7}, "consistent": True},
+        {"operation": "delete", "key": {"id": 7}},
+    ]
+    requests = [{"operation": "get", "key": {"id": "old"}}, *wrong]
+
+    outcomes = caller.post("/v1/users/batch", {"requests": requests}).json["outcomes"]
+
+    assert [each["ok"] for each in outcomes] == [True, False, False, False]
+    assert [each["error"]["errors"][0]["field"] for each in outcomes[1:]] == ["key.id"] * 3
+
+
 def test_a_key_is_written_once_in_a_batch(caller: Caller) -> None:
     requests = [
         {"operation": "put", "item": a_user(id="same")},

@@ -1,8 +1,9 @@
 """What only `AsyncClient` has: tasks, cancellations, deadlines, event loops. `test_client.py` tests both faces."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -110,6 +111,43 @@ def test_a_cancelled_request_leaves_no_connection_that_another_could_get_its_ans
     assert on_loop(backend, tenant, cancelled, connections=1) == "Countess"
     assert backend.network.requests == 3
     assert len(backend.network.peers) == 2
+
+
+class CancelledAt:
+    """Awaits something, and is cancelled where it waits for the nth time; `ended` says whether it ended before."""
+
+    def __init__(self, work: Awaitable[Any], at: int) -> None:
+        self._work = work
+        self._at = at
+        self.ended = False
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self._work.__await__()
+        for _ in range(self._at):
+            try:
+                waits_for = next(steps)
+            except StopIteration:
+                self.ended = True
+                return
+            yield waits_for
+        with suppress(StopIteration, asyncio.CancelledError):
+            yield steps.throw(asyncio.CancelledError())
+            yield from steps
+
+
+def test_the_only_connection_is_used_again_wherever_a_request_was_cancelled(backend: Served, tenant: str) -> None:
+    async def cancelled(users: AsyncItems[User]) -> int:
+        await users.create(a_user(tenant))
+        at, ended = 0, False
+        while not ended:
+            at += 1
+            work = CancelledAt(users.get("ada"), at)
+            await work
+            ended = work.ended
+            assert (await users.get("ada")).id == "ada"
+        return at
+
+    assert on_loop(backend, tenant, cancelled, connections=1, timeout=1.0, attempts=1) > 3
 
 
 def test_a_task_that_waits_for_a_connection_is_cancelled_without_sending(backend: Served, tenant: str) -> None:

@@ -350,11 +350,23 @@ def test_batches_by_direct_invocation_judge_each_item(commands: Commands) -> Non
     assert send("count", None) == 3
 
 
-@pytest.mark.parametrize("stated", [7, "ada", [], {"subject": 7}, {"scopes": "a"}, {"name": "ada"}, {"claims": []}])
-def test_a_caller_that_is_stated_wrongly_is_refused(commands: Commands, stated: Any) -> None:
+@pytest.mark.parametrize(
+    ("stated", "field"),
+    [
+        (7, "caller"),
+        ("ada", "caller"),
+        ([], "caller"),
+        ({"subject": 7}, "caller.subject"),
+        ({"scopes": "a"}, "caller.scopes"),
+        ({"name": "ada"}, "caller.name"),
+        ({"claims": []}, "caller.claims"),
+    ],
+)
+def test_a_caller_that_is_stated_wrongly_is_refused(commands: Commands, stated: Any, field: str) -> None:
     answer = commands.answer({"operation": "list", "entity": "secrets", "tenant_id": "abc", "caller": stated})
 
     assert answer["error"]["code"] == "validation_failed"
+    assert [each["field"] for each in answer["error"]["errors"]] == [field]
 
 
 def test_a_stated_caller_without_scopes_has_no_rights(commands: Commands) -> None:

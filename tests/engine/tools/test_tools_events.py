@@ -72,6 +72,14 @@ def test_events_are_shown_by_tenant_and_entity_from_some_number_on(command_line:
     assert [(each["number"], each["detail"]["entity"]) for each in later] == [(3, "user.v1.User"), (4, INCIDENT)]
 
 
+def test_no_event_follows_a_number_that_is_larger_than_any(command_line: CommandLine, bus: EventStore) -> None:
+    bus.add([event("abc")])
+
+    ended = command_line.run("events", "--since", f"{2**63}")
+
+    assert (ended.status, ended.out) == (0, "")
+
+
 def test_without_a_local_stack_the_command_says_how_to_start_one(command_line: CommandLine) -> None:
     ended = command_line.run("events")
 
@@ -101,6 +109,22 @@ def test_dead_letters_of_events_are_published_again_and_others_stay(
         ("created", "i3", "r1"),
     ]
     assert letters.everything()[url] == 3
+
+
+def test_events_of_items_that_did_not_fit_are_published_once_they_do(
+    command_line: CommandLine, bus: EventStore, letters: QueueStore
+) -> None:
+    url = reach(None).events["changes"]
+    other = {**incident("i3"), "PK": {"S": "user.v1.User:abc:0"}, "Type": {"S": "user.v1.User"}}
+    wrong = {**incident("i2"), "title": {"L": []}}
+    moved = {**incident("i4"), "MovedFrom": {"S": f"{INCIDENT}:abc"}}
+    letters.send(url, [letter(None, image) for image in (incident("i1"), wrong, other, moved, None)])
+
+    ended = command_line.run("events", "replay", "--json")
+
+    assert (ended.status, json.loads(ended.out)) == (STILL_WRONG, {"published": 1, "refused": 1, "others": 3})
+    assert [json.loads(each.detail)["key"]["id"] for each in bus.after(0)] == ["i1"]
+    assert letters.everything()[url] == 4
 
 
 def test_a_replay_without_dead_letters_does_nothing(

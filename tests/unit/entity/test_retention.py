@@ -44,6 +44,20 @@ def test_whole_months_have_passed_when_a_months_items_expire(months: int, at: st
     assert Retention("at", months=months).until(moment(at)) == moment(until)
 
 
+@pytest.mark.parametrize(
+    ("at", "expires_at"),
+    [
+        ("2026-08-15T10:00:00Z", "2026-08-16T10:00:00"),
+        ("2026-08-15T10:00:00", None),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("9999-12-31T23:59:59-14:00", None),
+    ],
+)
+def test_a_time_without_a_zone_or_outside_the_calendar_is_not_valid(at: str, expires_at: str | None) -> None:
+    with pytest.raises(ValidationError, match="expires_at"):
+        Reading.model_validate({"id": "a", "at": at, "expires_at": expires_at})
+
+
 @given(at=TIMES, months=st.integers(0, 1200))
 def test_items_of_a_month_expire_in_one_second_and_in_the_order_of_their_months(at: datetime, months: int) -> None:
     retention = Retention("at", months=months)

@@ -61,8 +61,10 @@ class Window(NamedTuple):
     ahead: timedelta
 
     def holds(self, item: Entity, now: datetime) -> bool:
-        """Whether the time of an item lies in it."""
-        at: datetime = getattr(item, self.field)
+        """Whether the time of an item lies in it, or there is none. One without a zone does, and is refused later."""
+        at: datetime | None = getattr(item, self.field)
+        if at is None or at.tzinfo is None:
+            return True
         return now - self.past <= at <= now + self.ahead
 
     def __str__(self) -> str:

@@ -23,9 +23,11 @@ from dynashard.errors import (
     AlreadyExistsError,
     DynashardError,
     EngineUnavailableError,
+    FieldError,
     NotFoundError,
     OutcomeUnknownError,
     RevisionMismatchError,
+    ValidationFailedError,
     WriteContendedError,
 )
 from dynashard.service import Collection
@@ -33,6 +35,8 @@ from dynashard_serving.documents import TENANT
 from dynashard_serving.limits import WRITE_ATTEMPTS
 
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
+MOST_SENT: Final = 10**15
+"""The highest number that a creator may send. A number beyond what is stored exactly would leave none for others."""
 REPEATED_SECONDS: Final = 3600
 """How long a create may repeat its number: well below the time for which an idempotency key is kept."""
 _UNANSWERED: Final = "DynamoDB gave no answer when a number was allocated. Nothing was stored; try again."
@@ -82,6 +86,7 @@ class Numbers:
         Raises:
             AlreadyExistsError: the number that is sent is not above all others, and the item exists.
             NumberTakenError: the number that is sent is not above all others.
+            ValidationFailedError: the number that is sent is above `MOST_SENT`.
             UndecodableItemError: the counter begins, and a stored item does not fit, so its number is not known.
             EngineUnavailableError: no answer came; nothing was stored.
             WriteContendedError: other writers were faster each time.
@@ -90,6 +95,8 @@ class Numbers:
             a tenant reads all of the tenant's items.
         """
         key, sent = {TENANT: getattr(item, TENANT), "of": definition(type(item)).name}, int(getattr(item, name))
+        if sent > MOST_SENT:
+            raise ValidationFailedError(FieldError(name, f"Use a number up to {MOST_SENT}.", "out_of_range"))
         by = _digest(item, idempotency_key)
         for _ in range(WRITE_ATTEMPTS):
             try:

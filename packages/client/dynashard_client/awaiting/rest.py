@@ -62,11 +62,7 @@ class AsyncRestTransport:
         async with self._connections().one() as connection:
             answer = await connection.handle_async_request(request)
             answer.request = request
-            try:
-                return HttpAnswer(answer.status_code, answer.headers, await answer.aread())
-            finally:
-                # Before the whole body was read, this closes the connection.
-                await answer.aclose()
+            return HttpAnswer(answer.status_code, answer.headers, await answer.aread())
 
     def _connections(self) -> "Connections":
         """Return the connections of the running loop; those of loops that are closed are dropped."""
@@ -107,8 +103,11 @@ class Connections:
             connection = self._idle.pop() if self._idle else self._new()
             try:
                 yield connection
-            finally:
-                self._idle.append(connection)
+            except BaseException:
+                # A task that is cancelled while httpx releases a connection leaves it taken for ever.
+                await connection.aclose()
+                raise
+            self._idle.append(connection)
 
     def _new(self) -> httpx.AsyncHTTPTransport:
         limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)

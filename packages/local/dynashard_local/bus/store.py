@@ -9,6 +9,8 @@ from typing import Final, NamedTuple, Self
 from uuid import uuid4
 
 DATABASE: Final = "events.sqlite"
+_LARGEST: Final = 2**63 - 1
+"""The largest number that SQLite has."""
 MOST_KEPT: Final = 100_000
 """Events that are kept. EventBridge itself keeps none, so nothing may rely on them."""
 _SCHEMA: Final = """
@@ -79,7 +81,7 @@ class EventStore:
         with self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute(
                 "SELECT number, id, source, name, detail, at FROM events WHERE number > ? ORDER BY number LIMIT ?",
-                (number, limit),
+                (min(number, _LARGEST), limit),
             )
             return [StoredEvent(*row) for row in cursor.fetchall()]
 

@@ -63,8 +63,9 @@ def show_events(
 def replay(environment: Environment = None, *, as_json: AsJson = False) -> None:
     """Publish the events of dead letters again, after what refused them has been mended, and remove the letters.
 
-    It takes the dead letters that there are now. Those of copies and roll-ups, and those without the item, stay:
-    `dynashard verify` repairs what the former were about. Consumers of events see from `previous` that one came late.
+    It takes the dead letters that there are now, also those of items that did not fit their declaration. Those of
+    copies and roll-ups, and those without the item, stay: `dynashard verify` repairs what the former were about.
+    Consumers of events see from `previous` that one came late.
 
     Exit status: 0 if no dead letter of an event is left; 4 if some are.
     """

@@ -1,11 +1,11 @@
 """Publish the events of dead letters again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dynashard.errors import DynashardError
-from dynashard_patterns.changes import decode, watched
+from dynashard_patterns.changes import decode, entity_of, kind_of, watched
 from dynashard_serving.events import Events
 from dynashard_serving.events.publishing import Publish
 from dynashard_tools.entities import declared
@@ -26,7 +26,7 @@ def replayed(call: Call, url: str, publish: Publish, *, most: int) -> Replayed:
 
     A letter is deleted after its event was published: if that is interrupted, it is published once more.
     """
-    known = {each.name: each for each in declared().declarations.events}
+    declarations = declared().declarations.events
     published = refused = others = 0
     while published + refused + others < most:
         request = {"QueueUrl": url, "MaxNumberOfMessages": AT_ONCE, "WaitTimeSeconds": WAIT_SECONDS}
@@ -36,7 +36,7 @@ def replayed(call: Call, url: str, publish: Publish, *, most: int) -> Replayed:
         done = []
         for message in messages:
             letter = _letter(message["Body"])
-            events = known.get(str(letter.get("consumer")))
+            events = _lacking(letter, declarations)
             if events is None:
                 others += 1
             elif _published(events, letter["record"], publish):
@@ -56,6 +56,22 @@ def _letter(body: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return letter if isinstance(letter, dict) else {}
+
+
+def _lacking(letter: Mapping[str, Any], declarations: Sequence[Events]) -> Events | None:
+    """Return the declaration whose event a letter is about; None for letters of others.
+
+    A letter without a consumer is of a record that could not be decoded, so none of them has seen it.
+    """
+    if letter.get("consumer") is not None:
+        return next((each for each in declarations if each.name == letter["consumer"]), None)
+    images = letter.get("record", {}).get("dynamodb", {})
+    image = images.get("NewImage") or images.get("OldImage")
+    entity = image and entity_of(image, watched(each.of for each in declarations))
+    if not entity:
+        return None
+    kind = kind_of(letter["record"])
+    return next((each for each in declarations if each.of is entity.model and kind in each.kinds), None)
 
 
 def _published(events: Events, record: Mapping[str, Any], publish: Publish) -> bool:

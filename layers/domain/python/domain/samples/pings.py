@@ -1,5 +1,6 @@
 """Pings, which video players send while they play."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
@@ -14,10 +15,13 @@ YEARS: Final = range(2000, 2200)
 
 
 def in_utc(value: datetime) -> datetime:
-    """Return the same moment in UTC; refuse a time without a zone, or outside of `YEARS`."""
-    if value.tzinfo is None or value.year not in YEARS:
-        raise ValueError("write a time with its zone, from 2000 to 2199, such as 2026-11-21T12:00:00Z")
-    return value.astimezone(UTC)
+    """Return the same moment in UTC; refuse a time without a zone, or outside of `YEARS` in UTC."""
+    moment = None
+    with suppress(OverflowError):
+        moment = value.astimezone(UTC) if value.tzinfo is not None else None
+    if moment is None or moment.year not in YEARS:
+        raise ValueError("write a time with its zone, from 2000 to 2199 in UTC, such as 2026-11-21T12:00:00Z")
+    return moment
 
 
 Moment = Annotated[datetime, AfterValidator(in_utc)]

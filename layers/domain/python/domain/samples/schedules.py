@@ -1,7 +1,7 @@
 """The parts of a schedule: layers of users who take turns, and the times of a week in which they do."""
 
 from collections.abc import Sequence
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from enum import StrEnum
 from typing import Annotated, Final, Self
 from zoneinfo import ZoneInfo
@@ -24,8 +24,9 @@ def _known(name: str) -> str:
 
 
 def _in_years(at: datetime) -> datetime:
-    if at.year not in YEARS:
-        raise ValueError(f"write a time from {YEARS[0]} to {YEARS[-1]}")
+    # The stored time is in UTC, so it is the one that must be accepted.
+    if at.astimezone(UTC).year not in YEARS:
+        raise ValueError(f"write a time from {YEARS[0]} to {YEARS[-1]} in UTC")
     return at
 
 

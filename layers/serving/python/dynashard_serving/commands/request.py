@@ -169,7 +169,11 @@ def caller_in(event: Mapping[str, Any], tenant: str, *, required: bool = False) 
     if not isinstance(stated, dict):
         message = 'Use an object with subject, scopes and claims, or "service".'
         raise ValidationFailedError(FieldError(CALLER, message, "object_type"))
-    given = validated(StatedCaller, stated)
+    try:
+        given = validated(StatedCaller, stated)
+    except ValidationFailedError as refused:
+        errors = [each._replace(field=f"{CALLER}.{each.field}") for each in refused.errors]
+        raise ValidationFailedError(*errors, omitted=refused.omitted) from refused
     subject = {} if given.subject is None else {SUBJECT: given.subject}
     return Caller(tenant, {**given.claims, **subject, SCOPE: given.scopes})
 

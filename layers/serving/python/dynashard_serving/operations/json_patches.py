@@ -84,17 +84,21 @@ def patched(document: Document, patch: Operations, *, more_bytes: int = 0) -> Do
     result: Document = JsonPatch([]).apply(document)
     room = MAX_BODY_BYTES + more_bytes
     for at, operation in enumerate(patch):
+        place = operation.get("from", operation["path"])
         try:
             room -= _moved_bytes(result, operation, room, at)
+            place = operation["path"]
             if room < 0:
                 most = MAX_BODY_BYTES + more_bytes
                 message = f"The patch copies and moves more than {most} bytes. Do less in one patch."
                 raise ValidationFailedError(FieldError(str(at), message, "out_of_range"))
             result = JsonPatch([operation]).apply(result, in_place=True)
         except JsonPatchTestFailed as error:
-            raise PatchConflictError(f"Operation {at}: {operation['path']} does not have the tested value.") from error
+            tested = operation["path"] or "the item"
+            raise PatchConflictError(f"Operation {at}: {tested} does not have the tested value.") from error
         except (JsonPatchException, JsonPointerException) as error:
-            raise PatchConflictError(f"Operation {at} does not fit the item: {error}.") from error
+            # The text of the error has what is stored in place of the path.
+            raise PatchConflictError(f"Operation {at} does not fit the item, which has no place {place}.") from error
     return result
 
 

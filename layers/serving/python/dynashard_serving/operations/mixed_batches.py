@@ -102,12 +102,17 @@ class MixedBatches:
 
     def _gets(self, served: Served, batch: MixedBatch, refusals: Refusals) -> dict[int, Outcome]:
         found: dict[int, Outcome] = {}
-        for consistent in (False, True):
-            places = [
-                at
-                for at, each in enumerate(batch.requests)
-                if each["operation"] == "get" and bool(each.get("consistent")) is consistent
-            ]
+        gets: dict[bool, list[int]] = {False: [], True: []}
+        for at, each in enumerate(batch.requests):
+            if each["operation"] != "get":
+                continue
+            try:
+                # Keys at fault are named by their request, not by their place among all keys that are read.
+                served.definition.key_of(served.key(each["key"], batch.tenant))
+                gets[bool(each.get("consistent"))].append(at)
+            except InputError as error:
+                found[at] = refusals.of(error)
+        for consistent, places in gets.items():
             if not places:
                 continue
             keys = [batch.requests[at]["key"] for at in places]
@@ -122,7 +127,8 @@ class MixedBatches:
         given, tenant, caller = batch.requests[at], batch.tenant, batch.caller
         match given["operation"]:
             case "create":
-                key = given.get("idempotency_key") or _key_of(batch, at)
+                key = given.get("idempotency_key")
+                key = _key_of(batch, at) if key is None else key
                 create = Create(tenant, given["item"], None, key, batch.seconds, caller)
                 return self._writes.create(served, create).document
             case "put":

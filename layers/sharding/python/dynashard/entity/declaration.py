@@ -290,12 +290,12 @@ class Retention:
         """Return when an item of this time expires, in UTC.
 
         Raises:
-            ValueError: the time has no zone, or the expiry would be later than a datetime can say.
+            ValueError: the time has no zone, or it or the expiry is not in the years 1 to 9999 in UTC.
         """
         if at.tzinfo is None:
             raise ValueError(f"{self.after} has no zone, so nothing can be counted from it: write one, such as Z")
-        begins = at.astimezone(UTC).replace(microsecond=0)
         try:
+            begins = at.astimezone(UTC).replace(microsecond=0)
             if self.months is None:
                 return begins + timedelta(days=self.days or 0)
             years, month = divmod(begins.month + self.months, 12)
@@ -314,7 +314,11 @@ class Retention:
             # It is not valid, which is what the caller learns, or it is optional and missing.
             return expires
         last = self.until(at)
-        return last if expires is None else min(expires, last)
+        if expires is None:
+            return last
+        if expires.tzinfo is None:
+            raise ValueError("the time has no zone: write one, such as Z")
+        return min(expires, last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
-from dynashard.entity.versions import UNVERSIONED, Versions, as_upgraded
-from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
+from dynashard.entity.versions import UNVERSIONED, Versions, as_upgraded, undecodable
+from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
@@ -265,7 +265,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
                 except InvalidValueError as error:
                     found = self.tolerance.field(wire, name, self.decode_field(name, attribute), error.__cause__)
                     if found is None:
-                        raise self._undecodable(wire, str(error)) from error
+                        raise undecodable(self, wire, str(error)) from error
                     [values[name]] = found
         return values
 
@@ -286,7 +286,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         except MALFORMED as error:
             problem = f"its attributes are not as the layer stores them: {error!r}"
         if problem:
-            raise self._undecodable(wire, problem)
+            raise undecodable(self, wire, problem)
         return {name: values[name] for name in fields}
 
     def decode(self, wire: Mapping[str, Any]) -> T:
@@ -309,15 +309,15 @@ class EntityDefinition(KeyTemplates, Generic[T]):
     def reference_decode(self, wire: Mapping[str, Any]) -> T:
         """Return what `decode` returns, by decoding and checking attribute by attribute, which takes every item."""
         if MOVED_TO in wire and (damage := marker_problem(wire)):
-            raise self._undecodable(wire, damage)
+            raise undecodable(self, wire, damage)
         upgraded = self.versions.upgraded(self, wire) if self.versions.differs(wire) else None
         wire = wire if upgraded is None else upgraded.wire
         try:
             item = self._decode(wire)
             if PK in wire and (problem := self.problem(item.__dict__, wire)):
-                raise self._undecodable(wire, problem)
+                raise undecodable(self, wire, problem)
         except MALFORMED as error:
-            raise self._undecodable(wire, f"its attributes are not as the layer stores them: {error!r}") from error
+            raise undecodable(self, wire, f"its attributes are not as the layer stores them: {error!r}") from error
         return item if upgraded is None else as_upgraded(item, upgraded)
 
     def _decode(self, wire: Mapping[str, Any]) -> T:
@@ -332,7 +332,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             advice = "Give new fields a default, or migrate the stored items"
-            raise self._undecodable(wire, f"{where}: {first['msg']}. {advice}") from error
+            raise undecodable(self, wire, f"{where}: {first['msg']}. {advice}") from error
         return with_revision(item, revision_in(wire))
 
     @cached_property
@@ -398,10 +398,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             # Adopted items may hold fractions of a second.
             return datetime.fromtimestamp(floor(float(stored["N"])), UTC)
         except (KeyError, OverflowError, ValueError, OSError):
-            raise self._undecodable(wire, f"{EXPIRES_AT} {stored} is not a time in epoch seconds") from None
-
-    def _undecodable(self, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
-        return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
+            raise undecodable(self, wire, f"{EXPIRES_AT} {stored} is not a time in epoch seconds") from None
 
 
 def _time_format(model: type[Record], sort: KeyTemplate) -> "TimeFormat":

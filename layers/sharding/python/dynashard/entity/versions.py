@@ -100,7 +100,7 @@ class Versions(Struct, frozen=True, eq=False):
         """Return the version of a stored item; raises `NewerItemError` or, if it is none, `UndecodableItemError`."""
         version = version_in(wire)
         if version is None:
-            raise _problem(entity, wire, f"{VERSION} is {wire[VERSION]}, which is not a version")
+            raise undecodable(entity, wire, f"{VERSION} is {wire[VERSION]}, which is not a version")
         if version > self.number:
             raise NewerItemError(
                 f"{entity.name} at {wire.get(PK)} {wire.get(SK)} is stored in version {version}, and this release "
@@ -130,7 +130,7 @@ class Versions(Struct, frozen=True, eq=False):
         before = {name: values[name] for name in fixed if name in values}
         for number in range(version, self.number):
             if number not in self.upgrades:
-                raise _problem(
+                raise undecodable(
                     entity,
                     wire,
                     f"it is of version {version}, and no function upgrades version {number}: run `dynashard migrate` "
@@ -140,7 +140,7 @@ class Versions(Struct, frozen=True, eq=False):
             for name, value in before.items():
                 if values.get(name) != value:
                     problem = f"the upgrade of version {number} changes {name}, which is {fixed[name]}"
-                    raise _problem(entity, wire, problem)
+                    raise undecodable(entity, wire, problem)
         after = {name: _encoded(entity, wire, name, value) for name, value in values.items()}
         present = {**kept, **{name: each for name, each in after.items() if each is not None}, **self.stored}
         return Upgraded(present, frozenset(wire.keys() - present.keys()))
@@ -212,12 +212,16 @@ def _step(entity: _Entity, wire: Wire, number: int, upgrade: Upgrade, values: di
         raise
     except Exception as error:
         # A function of the domain may raise anything, and the item is as it was.
-        raise _problem(entity, wire, f"the upgrade of version {number} failed: {error!r}") from error
+        raise undecodable(entity, wire, f"the upgrade of version {number} failed: {error!r}") from error
     if not isinstance(made, Mapping) or not all(isinstance(name, str) and name for name in made):
-        raise _problem(entity, wire, f"the upgrade of version {number} returned {type(made).__name__}, not a mapping")
+        raise undecodable(
+            entity, wire, f"the upgrade of version {number} returned {type(made).__name__}, not a mapping"
+        )
     refused = SYSTEM_ATTRIBUTES | entity.attachments.keys() | {entity.expires}
     for name in sorted(made.keys() & refused):
-        raise _problem(entity, wire, f"the upgrade of version {number} returned {name}, which the layer itself stores")
+        raise undecodable(
+            entity, wire, f"the upgrade of version {number} returned {name}, which the layer itself stores"
+        )
     return dict(made)
 
 
@@ -227,8 +231,10 @@ def _encoded(entity: _Entity, wire: Wire, name: str, value: Any) -> dict[str, An
     try:
         return encode_value(value, path=name)
     except DynashardError as error:
-        raise _problem(entity, wire, f"an upgrade returned a value that cannot be stored: {error}") from error
+        raise undecodable(entity, wire, f"an upgrade returned a value that cannot be stored: {error}") from error
 
 
-def _problem(entity: _Entity, wire: Wire, problem: str) -> UndecodableItemError:
-    return UndecodableItemError(f"{entity.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
+def undecodable(entity: _Entity, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
+    """Return the error of a stored item that does not fit, which names its key."""
+    at = " / ".join(wire.get(name, {}).get("S", "?") for name in (PK, SK))
+    return UndecodableItemError(f"{entity.name} at {at}: {problem}")

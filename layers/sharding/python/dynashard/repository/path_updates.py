@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dynashard.entity.stored_lists import NONE, StoredLists
+from dynashard.repository.assumed import Assumed
 from dynashard.repository.list_alignment import aligned
 from dynashard.transport.interface import Wire
 
@@ -42,6 +43,9 @@ class PathUpdates:
         if after is None:
             if before is not None or not known:
                 self.removed.append(self._path(path))
+        elif isinstance(before, Assumed):
+            if before != after:
+                self._set[self._path(path)] = after
         elif before is not None and deep and "M" in before and "M" in after:
             for name in sorted(before["M"].keys() | after["M"].keys()):
                 members = before["M"].get(name), after["M"].get(name)

@@ -22,6 +22,7 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.entity.stored_lists import StoredLists
 from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidQueryError, UndecodableItemError
+from dynashard.repository.assumed import with_assumed
 from dynashard.repository.conditions import Condition
 from dynashard.repository.list_alignment import aligned
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
@@ -93,7 +94,11 @@ def _with_members(stored: Wire, before: Wire, after: Wire, lists: StoredLists) -
 def _declared(entity: EntityDefinition[Any], over: Entity) -> Wire:
     """The attributes of an item that was read, as far as they are declared and inside the item."""
     read = over.model_fields_set - entity.attachments.keys()
-    return entity.encode({name: value for name, value in over.__dict__.items() if name in read})
+    values = {name: value for name, value in over.__dict__.items() if name in read}
+    declared = entity.encode(values)
+    if not entity.nested:
+        return declared
+    return {name: with_assumed(values.get(name), value) for name, value in declared.items()}
 
 
 def replacing(entity: EntityDefinition[Any], write: Write, over: Entity | None = None) -> Write:
