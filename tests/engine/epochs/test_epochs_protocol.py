@@ -84,6 +84,22 @@ def test_only_time_is_waited_for_until_an_epoch_is_confirmed_and_until_it_has_be
     assert confirmed.seconds == 0
 
 
+def test_the_status_says_what_an_epoch_waits_for_and_until_when(world: Epochs) -> None:
+    start(world)
+    resharder, known = world.resharder(), LEASE + 2 * CLOCKS.off
+
+    resharder.advance(TABLES)
+    seen = world.clock.now
+    world.clock.now += 1
+    published = resharder.status(partition())
+    world.clock.now = seen + known
+    resharder.advance(TABLES)
+    confirmed = resharder.status(partition())
+
+    assert [published.waits_for, confirmed.waits_for] == ["clients", "epoch"]
+    assert [published.until, confirmed.until] == pytest.approx([seen + known, moment(world)])
+
+
 def test_the_wait_begins_when_the_entry_is_seen_not_when_it_was_sent(world: Epochs) -> None:
     world.process().collection(Event).find(tenant="abc", id=world.id())
     late = Late("TransactWriteItems")

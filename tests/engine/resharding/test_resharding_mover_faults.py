@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -128,6 +129,21 @@ def test_a_mover_survives_any_single_fault(world: Moving, fault: Callable[..., A
 
     assert world.faulty.waiting == []
     assert len(world.marks()) == sum(1 for item in world.raw() if MOVED_FROM in item)
+    assert world.finish(ABC).stage == "stable"
+    assert world.misplaced(Thing, 8) == []
+
+
+@pytest.mark.parametrize("fault", [throttled, lost_request, lost_answer], ids=lambda f: f.__name__)
+def test_a_mover_goes_on_if_it_cannot_read_what_a_write_without_an_answer_left(
+    world: Moving, fault: Callable[..., Any]
+) -> None:
+    world.fill(Thing, 12)
+    in_move(world)
+    reads_items = replace(fault("BatchGetItem", nth=None), text=f'"{world.table}"')
+
+    move_all(world, world.new([lost_answer("TransactWriteItems"), reads_items]))
+
+    assert world.faulty.waiting == []
     assert world.finish(ABC).stage == "stable"
     assert world.misplaced(Thing, 8) == []
 
