@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError, ThrottledError
-from dynashard.resharding.pace import Pace, Speed
+from dynashard.resharding.pace import Pace, Speed, largest_page
 from dynashard.resharding.rates import Rate
 from dynashard.runtime import Runtime
 
@@ -149,6 +149,7 @@ def test_a_page_has_at_first_what_is_written_in_a_tenth_of_a_second(rate: float,
         (0.5, 20, 0, 40),
         (40.0, 20, 20, 9),  # large items: 18 units are 0.03 s of the rate of reads
         (1000.0, 10, 10, 1),
+        (36.0, 20, 20, 10),
         (0.0, 20, 20, 20),  # nothing says what a page consumes
         (0.5, 0, 0, 20),  # nothing was read
     ],
@@ -163,9 +164,14 @@ def test_the_next_page_is_as_large_as_its_writes_and_its_units_allow(
     assert pace.page == following
 
 
+@pytest.mark.parametrize(("rate", "items"), [(1000.0, 60), (100.0, 8), (1.0, 8)])
+def test_a_page_that_a_low_rate_bounds_reads_as_much_as_is_worth_a_request(rate: float, items: int) -> None:
+    assert largest_page(rate, units=10.0, items=20) == items
+
+
 @pytest.mark.parametrize("most", [200, 50])
 def test_pages_of_items_that_need_no_writes_grow_until_a_bound(most: int) -> None:
-    pace = Time().pace(800.0, largest_page=most)
+    pace = Time().pace(800.0, most=most)
 
     for _ in range(10):
         pace.read(1.0, 20, 0)

@@ -192,8 +192,8 @@ class Backfill:
         workers = min(options.at_a_time, run.tasks)
         rate = Rate(options.write_units / workers, options.read_units / workers, self._work.write_units)
         calls = segments({"TableName": self._store.table, **self._work.reading}, run.tasks)
-        runtime, most = self._store.runtime, options.chunk
-        paces = [Pace(rate, width=_WIDTH, table=speed, runtime=runtime, largest_page=most) for _ in calls]
+        runtime = self._store.runtime
+        paces = [Pace(rate, width=_WIDTH, table=speed, runtime=runtime, most=options.chunk) for _ in calls]
 
         def worked(number: int) -> bool:
             sources = Sources(self._place, [calls[number]])

@@ -20,6 +20,8 @@ _AHEAD: Final = 0.1
 """For how many seconds of writes a task reads ahead."""
 _READ_BURST: Final = 0.03
 """Seconds of its rate of reads that a page may consume."""
+_LEAST_READ: Final = 4.0
+"""Read units that a page may consume at any rate. A part of 4 KB is billed as a whole one, so tiny pages cost more."""
 _LEAST_PAGE: Final = 10
 _LARGEST_PAGE: Final = 200
 """Items that are read at a time if they need hardly any writes."""
@@ -34,6 +36,14 @@ _LARGEST: Final = 400.0
 _LEAST: Final = 1 / 32
 _SLOWER: Final = 0.5
 _FASTER: Final = 1.1
+
+
+def largest_page(rate: float, units: float, items: int) -> float:
+    """Return how many items a page may have to take little of a table that gives so many read units a second.
+
+    A page of so many `items` has consumed `units`.
+    """
+    return max(_LEAST_READ, rate * _READ_BURST) * items / units if units else float("inf")
 
 
 @dataclass
@@ -67,12 +77,10 @@ class Pace:
     A throttled key range delays this task alone; a limit of the table or the account slows all that share `table`.
     """
 
-    def __init__(
-        self, rate: Rate, *, width: int, table: Speed, runtime: Runtime, largest_page: int = _LARGEST_PAGE
-    ) -> None:
+    def __init__(self, rate: Rate, *, width: int, table: Speed, runtime: Runtime, most: int = _LARGEST_PAGE) -> None:
         self.rate = rate
         self._width = width
-        self._largest_page = largest_page
+        self._most = most
         self._page = self._written_ahead(1.0)
         self._own = Speed()
         self._table = table
@@ -90,7 +98,7 @@ class Pace:
     @property
     def page(self) -> int:
         """How many items to read at a time."""
-        return max(1, int(min(self._page, self._largest_page)))
+        return max(1, int(min(self._page, self._most)))
 
     @property
     def after(self) -> float:
@@ -144,14 +152,13 @@ class Pace:
         self._reads_after = max(self._reads_after, self._runtime.clock()) + units / self.rate.reads
         if items:
             ahead = self._written_ahead(writes / items)
-            readable = self.rate.reads * _READ_BURST * items / units if units else ahead
             # One page shows little about the next, so a page is at most twice as large as the one before.
-            self._page = min(ahead, readable, 2.0 * self.page)
+            self._page = min(ahead, largest_page(self.rate.reads, units, items), 2.0 * self.page)
 
     def _written_ahead(self, writes: float) -> float:
         """How many items are read ahead if an item needs so many writes."""
         if not writes:
-            return self._largest_page
+            return self._most
         return max(_LEAST_PAGE, _AHEAD * self.rate.writes / (self.rate.write * writes))
 
     def succeeded(self) -> None:
