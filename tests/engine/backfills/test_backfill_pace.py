@@ -109,6 +109,30 @@ def test_more_units_are_shared_by_more_workers(options: Options, workers: int, t
     assert (options.at_a_time, options.segments) == (workers, tasks)
 
 
+@pytest.mark.parametrize(("workers", "tasks", "items"), [(1, 2, 40), (2, 2, 20), (2, 1, 40)])
+def test_workers_share_the_units(world: Moving, workers: int, tasks: int, items: int) -> None:
+    wire = FaultyTransport(world.inner)
+
+    backfill(world, "migrate", wire, Options(workers=workers, tasks=tasks)).run()
+
+    assert scans(wire)[0]["Limit"] == items
+
+
+def test_the_time_of_a_write_counts_towards_the_wait_for_the_next(world: Moving) -> None:
+    def slow(send: Send, request: Any) -> Wire:
+        world.sleep(0.06)
+        return send(request)
+
+    wire = FaultyTransport(world.inner, [Fault("UpdateItem", slow, nth=None, text=world.table)])
+    began = world.clock()
+
+    report = backfill(world, "by_amount", wire, Options(write_units=20.0)).run()
+
+    assert report.written == 90
+    # 3 units for each item at 20 a second; otherwise each write would add its 0.06 s.
+    assert 13.0 <= world.clock() - began <= 14.0
+
+
 def test_workers_are_far_apart(world: Moving) -> None:
     wire = FaultyTransport(world.inner)
 
@@ -136,11 +160,11 @@ def test_progress_is_noted_once_a_second(world: Moving) -> None:
     wire = FaultyTransport(world.inner)
     began = world.clock()
 
-    report = backfill(world, "by_amount", wire, Options(write_units=20.0, seconds=1e9)).run()
+    report = backfill(world, "by_amount", wire, Options(write_units=20.0, seconds=1e9, chunk=2)).run()
 
     seconds = world.clock() - began
     assert report.written == 90
-    assert len(scans(wire)) > seconds / 2
+    assert len(scans(wire)) > seconds * 2
     assert seconds / 2 < noted(world, wire) <= seconds + 1
 
 

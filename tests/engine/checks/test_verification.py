@@ -255,7 +255,7 @@ def test_reading_keeps_its_rate(world: Moving) -> None:
     assert 15.0 <= now[0] <= 20.0
 
 
-@pytest.mark.parametrize(("rate", "limits"), [(None, {500}), (1000.0, {50, 39}), (100.0, {50, 5})])
+@pytest.mark.parametrize(("rate", "limits"), [(None, {500}), (1e6, {50, 500}), (1000.0, {50, 39}), (100.0, {50, 5})])
 def test_a_page_takes_little_of_the_rate(world: Moving, rate: float | None, limits: set[int]) -> None:
     world.fill(Thing, 300, text=lambda _: "x" * 3000)
     recording = FaultyTransport(world.inner)

@@ -52,7 +52,7 @@ def run_backfill(
     members = [each for each in map(definition, models()) if family_of(each) == family_of(entity)]
     backfill = Backfill(store, backend.topology_table, make(store, entity, Family(members)), options)
     with (
-        working("{:>11,} items written, {:,} left{}{}") as work,
+        working("{:>11,} items written, {:,} left, segment {} of {}{}") as work,
         on_interrupt(lambda: f"{what} is not complete: run the command again, and it goes on"),
     ):
         report = backfill.run(lambda now: work.advance(*_shown(now)), restart=restart)
@@ -86,10 +86,9 @@ def line_of(report: Report, what: str, units: dict[str, float]) -> str:
     return f"{what} {state}: {report.written:,} items written{left}; {used}"
 
 
-def _shown(report: Report) -> tuple[int, int, str, str]:
-    segments = f", {report.done_tasks} of {report.tasks} segments" if report.tasks > 1 else ""
+def _shown(report: Report) -> tuple[int, int, int, int, str]:
     waiting = "; waiting for a resize" if report.waiting else ""
-    return report.written, report.left, segments, waiting
+    return report.written, report.left, report.done_tasks, report.tasks, waiting
 
 
 def announce(text: str, backend: Backend) -> None:
