@@ -255,6 +255,18 @@ def test_reading_keeps_its_rate(world: Moving) -> None:
     assert 15.0 <= now[0] <= 20.0
 
 
+@pytest.mark.parametrize(("rate", "limits"), [(None, {500}), (1e6, {50, 500}), (1000.0, {50, 39}), (100.0, {50, 5})])
+def test_a_page_takes_little_of_the_rate(world: Moving, rate: float | None, limits: set[int]) -> None:
+    world.fill(Thing, 300, text=lambda _: "x" * 3000)
+    recording = FaultyTransport(world.inner)
+
+    report = verifier(world, recording, ReadPace(rate, clock=world.clock, sleep=world.sleep)).run()
+
+    scans = [call.request["Limit"] for call in recording.calls if call.operation == "Scan"]
+    assert report.items == 300
+    assert set(scans[:2]) == limits
+
+
 def test_a_family_without_records_is_looked_up_once(world: Moving) -> None:
     for item in strays(Thing, 2, 4, 30):
         world.put(at_home(item, Thing, 4))

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard.repository import Store
+from dynashard.resharding.pace import largest_page
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Call, Wire, consumed_of
 from dynashard.transport.paging import pages
 
 _CHUNK: Final = 500
+_FIRST_PAGED: Final = 50
+"""Items of the first page if there is a limit: what they consume is not known yet."""
 
 
 @dataclass
@@ -21,6 +24,18 @@ class ReadPace:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _free_at: float = field(default=float("-inf"))
+
+    @property
+    def first_page(self) -> int:
+        """How many items to read at first."""
+        return _CHUNK if self.rate is None else _FIRST_PAGED
+
+    def page(self, units: float, items: int) -> int:
+        """Return how many items to read at a time after a page that has consumed so many units.
+
+        A page with all that the limit allows in a second would delay other readers and writers.
+        """
+        return _CHUNK if self.rate is None else max(1, int(min(_CHUNK, largest_page(self.rate, units, items))))
 
     def spent(self, units: float) -> None:
         """Count what was read, and wait until the rate is below the limit."""
@@ -54,7 +69,14 @@ def places(store: Store, pace: ReadPace, keys: Sequence[str]) -> Iterator[list[W
 
 
 def _pages(store: Store, pace: ReadPace, operation: str, request: dict[str, Any]) -> Iterator[list[Wire]]:
-    call = Call(operation, {**request, "ConsistentRead": True, "Limit": _CHUNK})
-    for answer in pages(store.transport, call, pauses=store.retry_policy.pauses):
-        pace.spent(consumed_of(operation, answer).read_units)
+    most = pace.first_page
+    while True:
+        call = Call(operation, {**request, "ConsistentRead": True, "Limit": most})
+        answer = next(pages(store.transport, call, pauses=store.retry_policy.pauses))
+        units = consumed_of(operation, answer).read_units
+        pace.spent(units)
+        most = pace.page(units, answer["ScannedCount"])
         yield answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return
+        request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}

@@ -1,9 +1,10 @@
 """Runs a backfill to its end: rounds over the whole table, each by the workers of resizes."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Final
 
 from dynashard.backfills.movements import Movements, version_of
@@ -23,9 +24,11 @@ from dynashard.transport.interface import Transport
 from dynashard.transport.paging import segments
 
 _WIDTH: Final = 16
-_SMALLEST: Final = 1.0
-"""Write units of the smallest write."""
-_SHARE: Final = 0.2
+_SHARE: Final = 0.4
+"""What one worker may take of what a partition of the table gives. An index build writes half of that to the index."""
+_MOST_WORKERS: Final = 16
+_TASKS_OF_WORKER: Final = 4
+"""Segments for each worker, so that all work until the end although segments are of different sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +37,33 @@ class Options:
 
     Attributes:
         write_units, read_units: the most that it consumes in a second.
-        workers: how many segments of the table are worked on at a time.
-        tasks: into how many segments the table is divided.
+        workers: how many segments of the table are worked on at a time. By default as many as share the units so that
+            none takes more than two fifths of what a partition gives; one of them reads the table from start to end.
+        tasks: into how many segments the table is divided; by default one, or four for each of several workers.
         seconds: how long a segment is worked on before progress is reported.
-        chunk: how many items are read at a time.
+        chunk: how many items are read at a time at most. Fewer are read if each needs a write.
         lease: with which a family's record is created if there is none, in seconds.
     """
 
-    write_units: float = _SHARE * SHARD_WRITE_UNITS * 2
-    read_units: float = _SHARE * SHARD_READ_UNITS * 2
-    workers: int = 2
-    tasks: int = 8
+    write_units: float = _SHARE * SHARD_WRITE_UNITS
+    read_units: float = _SHARE * SHARD_READ_UNITS
+    workers: int | None = None
+    tasks: int | None = None
     seconds: float = 2.0
     chunk: int = 200
     lease: float = DEFAULT_LEASE
+
+    @property
+    def at_a_time(self) -> int:
+        """How many segments are worked on at a time."""
+        writing = self.write_units / (_SHARE * SHARD_WRITE_UNITS)
+        reading = self.read_units / (_SHARE * SHARD_READ_UNITS)
+        return self.workers or min(_MOST_WORKERS, ceil(max(writing, reading)))
+
+    @property
+    def segments(self) -> int:
+        """Into how many segments the table is divided."""
+        return self.tasks or (1 if self.at_a_time == 1 else _TASKS_OF_WORKER * self.at_a_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +139,7 @@ class Backfill:
         Raises `EngineError` if a request failed for good; it may be run again.
 
         Cost: a consistent read of the table for each round, 1 read unit for every 4 KB; what its writes cost; and 1
-        write unit for every 200 items that are read.
+        write unit for every second of each worker.
         """
         if restart and (known := self._runs.find(self._work.goal)) is not None:
             self._forget(known)
@@ -161,7 +177,7 @@ class Backfill:
         run = self._runs.find(goal)
         if run is None:
             now = int(self._store.runtime.clock())
-            run = Run(key_of(goal), secrets.token_urlsafe(9), goal.value, self._options.tasks, version, started=now)
+            run = Run(key_of(goal), secrets.token_urlsafe(9), goal.value, self._options.segments, version, started=now)
         elif run.family == version or not self._movements.possible:
             return run
         else:
@@ -173,20 +189,21 @@ class Backfill:
         """Work on all tasks of a round until they are complete, or the round is over."""
         options, speed = self._options, Speed()
         guard = _Guard(self._movements, run, self._store.runtime)
-        rate = Rate(options.write_units / options.workers, options.read_units / options.workers, _SMALLEST)
-        reading = {"TableName": self._store.table, "Limit": options.chunk, **self._work.reading}
-        calls = segments(reading, run.tasks)
-        paces = [Pace(rate, width=_WIDTH, table=speed, runtime=self._store.runtime) for _ in calls]
+        workers = min(options.at_a_time, run.tasks)
+        rate = Rate(options.write_units / workers, options.read_units / workers, self._work.write_units)
+        calls = segments({"TableName": self._store.table, **self._work.reading}, run.tasks)
+        runtime = self._store.runtime
+        paces = [Pace(rate, width=_WIDTH, table=speed, runtime=runtime, most=options.chunk) for _ in calls]
 
         def worked(number: int) -> bool:
             sources = Sources(self._place, [calls[number]])
             task = Task(number=number, work=self._work, sources=sources, pace=paces[number])
             return Slice(self._place, guard, run, task).run(options.seconds)
 
-        left = list(open_tasks(self._progress(run), Pass.BACKFILL, run.tasks))
-        with ThreadPoolExecutor(options.workers, thread_name_prefix="backfill") as pool:
+        left = _apart(open_tasks(self._progress(run), Pass.BACKFILL, run.tasks), workers)
+        with ThreadPoolExecutor(workers, thread_name_prefix="backfill") as pool:
             while left and not stop() and guard.holds(run):
-                batch, later = left[: options.workers], left[options.workers :]
+                batch, later = left[:workers], left[workers:]
                 ended = list(pool.map(worked, batch))
                 left = [number for number, done in zip(batch, ended, strict=True) if not done] + later
                 advance(self._report(run))
@@ -230,6 +247,12 @@ class Backfill:
     def _forget(self, run: Run) -> None:
         self._runs.clear(self._work.goal)
         self._place.progress.clear(run.key, run.id, run.tasks)
+
+
+def _apart(tasks: Sequence[int], workers: int) -> list[int]:
+    """Order segments so that those that are worked on at a time are far apart, mostly in different partitions."""
+    step = ceil(len(tasks) / workers)
+    return [task for first in range(step) for task in tasks[first::step]]
 
 
 class _Guard:

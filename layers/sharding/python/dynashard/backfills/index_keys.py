@@ -53,6 +53,8 @@ class IndexBuild(BackfillWork):
     Costs 1 write unit for every 1 KB of an item whose keys are missing or wrong, and as many in the index.
     """
 
+    write_units = 2.0
+
     def __init__(self, store: Store, entity: EntityDefinition[Any], family: Family, index: IndexDefinition) -> None:
         super().__init__(store, entity, family)
         self.goal = index_goal(entity, index)

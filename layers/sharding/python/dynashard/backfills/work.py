@@ -30,11 +30,13 @@ class BackfillWork(Work):
 
     Attributes:
         goal: what is recorded once it is complete.
+        write_units: of the smallest write.
         needs_all: whether it is complete only if it has left no item as it was.
         unfit: the items that it has left as they were, the first ones.
     """
 
     goal: Goal
+    write_units: float = 1.0
     needs_all: bool = False
 
     def __init__(self, store: Store, entity: EntityDefinition[Any], family: Family) -> None:

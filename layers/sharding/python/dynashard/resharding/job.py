@@ -18,8 +18,6 @@ from dynashard.transport.paging import segments
 _IMMEDIATE: Final = (Pass.CHECK, Pass.SURVEY)
 """Passes that do not wait until a phase has reached every client."""
 _MOST_TASKS: Final = 64
-_CHUNK: Final = 200
-"""Items read at a time."""
 _RECHECK: Final = 5.0
 """Seconds after which a record is read again, however long its lease, so that a pause takes effect soon."""
 
@@ -186,10 +184,15 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Items read at once, and the position of the next chunk; None at the end of the task."""
+    """Items read at once, and the position of the next chunk; None at the end of the task.
+
+    Attributes:
+        scanned: how many were read to find them.
+    """
 
     items: list[Wire]
     following: Position | None
+    scanned: int = 0
 
 
 class Sources:
@@ -199,11 +202,15 @@ class Sources:
         self._context = context
         self._calls = calls
 
-    def read(self, position: Position) -> Chunk:
-        """Return the items after a position. Cost: 1 round trip; 1 read unit for 4 KB if consistent, else half."""
+    def read(self, position: Position, most: int) -> Chunk:
+        """Read up to `most` items after a position, and return those that the filter keeps.
+
+        Cost: 1 round trip; 1 read unit for 4 KB if consistent, else half.
+        """
         if position.source >= len(self._calls):
             return Chunk([], None)
-        operation, request = self._calls[position.source].operation, self._calls[position.source].request
+        call = self._calls[position.source]
+        operation, request = call.operation, {**call.request, "Limit": most}
         if position.key is not None:
             request = {**request, "ExclusiveStartKey": position.key}
         answer = self._context.transport.call(operation, request)
@@ -212,9 +219,10 @@ class Sources:
         if operation == "Scan" and nothing and position.key and self._deleted(position.key):
             return Chunk([], Position(position.source))
         if last is not None:
-            return Chunk(answer["Items"], Position(position.source, last))
+            return Chunk(answer["Items"], Position(position.source, last), answer["ScannedCount"])
         following = position.source + 1
-        return Chunk(answer["Items"], Position(following) if following < len(self._calls) else None)
+        then = Position(following) if following < len(self._calls) else None
+        return Chunk(answer["Items"], then, answer["ScannedCount"])
 
     def _deleted(self, key: Wire) -> bool:
         """Whether the item at the position no longer exists.
@@ -233,7 +241,7 @@ def after(position: Position, item: Wire) -> Position:
 def sources_of(context: Context, job: Job, task: int, reading: Wire) -> Sources:
     """Return what a task reads, with the filter and projection of `reading`: shards, or a segment of the table."""
     resize = job.resize
-    reading = {"TableName": context.table, "Limit": _CHUNK, **reading}
+    reading = {"TableName": context.table, **reading}
     if job.scope.partition is None:
         return Sources(context, [segments(reading, resize.tasks)[task]])
     shards = gaining_shards if job.kind is Pass.CHECK else moving_shards

@@ -6,14 +6,25 @@ never end. What is throttled consumes nothing, so the rate bounds what the mover
 """
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from dynashard.errors import TableThrottledError, ThrottledError
 from dynashard.resharding.rates import Rate
 from dynashard.runtime import Runtime
 
-_BURST: Final = 0.03
-"""Seconds of its rate that a task sends at a time: a larger burst would delay other writers."""
+_ROUND_TRIP: Final = 0.005
+"""Seconds that a write takes near the table. No more writes are under way than a task's rate has begin in this time.
+Further ones would wait for each other in the table, and other writers for all of them."""
+_AHEAD: Final = 0.1
+"""For how many seconds of writes a task reads ahead."""
+_READ_BURST: Final = 0.03
+"""Seconds of its rate of reads that a page may consume."""
+_LEAST_READ: Final = 4.0
+"""Read units that a page may consume at any rate. A part of 4 KB is billed as a whole one, so tiny pages cost more."""
+_LEAST_PAGE: Final = 10
+_LARGEST_PAGE: Final = 200
+"""Items that are read at a time if they need hardly any writes."""
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 20.0
 _FIRST_HOT_PAUSE: Final = 0.05
@@ -27,6 +38,14 @@ _SLOWER: Final = 0.5
 _FASTER: Final = 1.1
 
 
+def largest_page(rate: float, units: float, items: int) -> float:
+    """Return how many items a page may have to take little of a table that gives so many read units a second.
+
+    A page of so many `items` has consumed `units`.
+    """
+    return max(_LEAST_READ, rate * _READ_BURST) * items / units if units else float("inf")
+
+
 @dataclass
 class Speed:
     """The share of the full speed, and when to write next. Threads that share one may lose an update without harm."""
@@ -34,6 +53,8 @@ class Speed:
     share: float = 1.0
     after: float = 0.0
     streak: int = 0
+    round_trip: float = float("inf")
+    """Seconds of the fastest writes: what a write takes that waits for no other."""
 
     def brake(self, now: float, pause: float) -> None:
         """Pause for so many seconds and continue at half the speed."""
@@ -48,14 +69,19 @@ class Speed:
 
 
 class Pace:
-    """The pace of one task: its rate, and at most `width` writes at a time.
+    """The pace of one task: its rate, and at most `width` writes and `page` items at a time.
+
+    Many small requests delay others less than a few large ones. So a page has what is written in a tenth of a second,
+    and no more writes are under way than the rate needs: mostly one, and more if the table is far away.
 
     A throttled key range delays this task alone; a limit of the table or the account slows all that share `table`.
     """
 
-    def __init__(self, rate: Rate, *, width: int, table: Speed, runtime: Runtime) -> None:
+    def __init__(self, rate: Rate, *, width: int, table: Speed, runtime: Runtime, most: int = _LARGEST_PAGE) -> None:
         self.rate = rate
         self._width = width
+        self._most = most
+        self._page = self._written_ahead(1.0)
         self._own = Speed()
         self._table = table
         self._runtime = runtime
@@ -65,8 +91,14 @@ class Pace:
     @property
     def width(self) -> int:
         """How many writes to send at a time."""
-        width = min(self._width, self.rate.writes * _BURST / self.rate.write) * self._table.share
-        return max(1, int(width))
+        known = self._table.round_trip if self._table.round_trip < float("inf") else 0.0
+        under_way = self.rate.writes / self.rate.write * max(_ROUND_TRIP, known)
+        return max(1, ceil(min(self._width, under_way) * self._table.share))
+
+    @property
+    def page(self) -> int:
+        """How many items to read at a time."""
+        return max(1, int(min(self._page, self._most)))
 
     @property
     def after(self) -> float:
@@ -107,15 +139,27 @@ class Pace:
             self._runtime.sleep(after - now)
         return self.ready(max(deadline, self._runtime.clock()))
 
-    def spent(self, units: float) -> None:
-        """Count write units against the rate."""
+    def spent(self, units: float, began: float) -> None:
+        """Count the units of writes that were sent at this time, in epoch seconds, against the rate."""
         if units:
-            now = self._runtime.clock()
-            self._own.after = max(self._own.after, now) + units / (self.rate.writes * self._table.share)
+            took = self._runtime.clock() - began
+            if took >= 0:
+                self._table.round_trip = min(self._table.round_trip, took)
+            self._own.after = max(self._own.after, began) + units / (self.rate.writes * self._table.share)
 
-    def read(self, units: float) -> None:
-        """Count read units against the rate."""
+    def read(self, units: float, items: int, writes: int) -> None:
+        """Count a page against the rate of reads, and let its items, and the writes that they need, decide the next."""
         self._reads_after = max(self._reads_after, self._runtime.clock()) + units / self.rate.reads
+        if items:
+            ahead = self._written_ahead(writes / items)
+            # One page shows little about the next, so a page is at most twice as large as the one before.
+            self._page = min(ahead, largest_page(self.rate.reads, units, items), 2.0 * self.page)
+
+    def _written_ahead(self, writes: float) -> float:
+        """How many items are read ahead if an item needs so many writes."""
+        if not writes:
+            return self._most
+        return max(_LEAST_PAGE, _AHEAD * self.rate.writes / (self.rate.write * writes))
 
     def succeeded(self) -> None:
         """Speed up, and pause shorter next time, after writes of which some succeeded."""

@@ -237,8 +237,8 @@ class Resharder:
         Raises `EngineError` if a request failed for good. The work may be continued.
 
         Cost: reading, 1 read unit for every 4 KB; a moved item, 4 write units for every 1 KB, and 4 for each of its
-        index entries; a deleted marker, 1 for every 1 KB, and for each index entry; and 1 write unit for every 200
-        items read.
+        index entries; a deleted marker, 1 for every 1 KB, and for each index entry; and 1 write unit for every
+        second of work.
         """
         scope = self.scope(key)
         guard = Guard(self._context, scope)

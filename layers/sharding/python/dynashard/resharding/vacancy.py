@@ -31,7 +31,7 @@ def vacant_in(context: Context, job: Job) -> float:
     for _ in range(_ROUNDS):
         if now.done:
             break
-        chunk = sources.read(now.position)
+        chunk = sources.read(now.position, _CHUNK if job.scope.partition is not None else _SCANNED)
         if any(_stands(context, job, homes, item) for item in chunk.items):
             context.progress.save(stored, now)
             return _CHECK_AGAIN
@@ -45,12 +45,11 @@ def _sources(context: Context, job: Job) -> Sources:
     reading: Wire = {
         "TableName": context.table,
         "ConsistentRead": True,
-        "Limit": _CHUNK,
         "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
         "ExpressionAttributeNames": {"#type": TYPE},
     }
     if job.scope.partition is None:
-        return Sources(context, [Call("Scan", {**reading, "Limit": _SCANNED})])
+        return Sources(context, [Call("Scan", reading)])
     return Sources(context, [query(reading, key) for key in _leaving(job, job.scope.partition)])
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -24,6 +24,9 @@ from dynashard.resharding.rewriter import Rewriter
 from dynashard.resharding.sweeper import Sweeper
 from dynashard.schema import MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire, metered
+
+_STORED_AFTER: Final = 1.0
+"""Seconds of work that a killed worker may lose."""
 
 
 def work_of(context: Context, job: Job, homes: Homes) -> Work:
@@ -77,21 +80,31 @@ class Slice:
         stored = context.progress.begin(job.key, self._task, job.id, job.kind)
         self._pace.not_before(stored.after)
         while not stored.done and stored.resize == job.id and stored.kind is job.kind:
-            if not self._guard.holds(job):
+            now = self._worked(stored, deadline)
+            if now is stored:
                 return True
-            with metered() as meter:
-                now = self._advance(stored, deadline)
-            used = meter.consumed
-            now = replace(
-                now,
-                write_units=stored.write_units + used.write_units,
-                read_units=stored.read_units + used.read_units,
-                after=max(0.0, self._pace.after),
-            )
             stored = context.progress.save(stored, now)
             if context.runtime.clock() >= deadline:
                 return stored.done
         return True
+
+    def _worked(self, now: Progress, deadline: float) -> Progress:
+        """Process chunks until it is time to store the progress; none if the guard no longer holds."""
+        clock = self._context.runtime.clock
+        until = min(deadline, clock() + _STORED_AFTER)
+        while not now.done and self._guard.holds(self._job):
+            with metered() as meter:
+                then = self._advance(now, deadline)
+            used = meter.consumed
+            now = replace(
+                then,
+                write_units=now.write_units + used.write_units,
+                read_units=now.read_units + used.read_units,
+                after=max(0.0, self._pace.after),
+            )
+            if clock() >= until:
+                break
+        return now
 
     def _advance(self, now: Progress, deadline: float) -> Progress:
         """Process one chunk, or as much of it as there is time for."""
@@ -99,13 +112,14 @@ class Slice:
             return now
         try:
             with metered() as meter:
-                chunk = self._sources.read(now.position)
-            self._pace.read(meter.consumed.read_units)
+                chunk = self._sources.read(now.position, self._pace.page)
         except ThrottledError as error:
             self._pace.throttled(error)
             return now
         items = [item for item in chunk.items if self._work.concerns(item)]
-        if self._job.kind is Pass.SURVEY:
+        surveyed = self._job.kind is Pass.SURVEY
+        self._pace.read(meter.consumed.read_units, chunk.scanned, 0 if surveyed else len(items))
+        if surveyed:
             counted = now.counted or chunk.following is None
             return replace(now, total=now.total + len(items), counted=counted).at(chunk.following)
         while items:
@@ -131,9 +145,10 @@ class Slice:
                 continue
             if not self._pace.ready(deadline) or not self._guard.holds(self._job):
                 return False
+            began = self._context.runtime.clock()
             with metered() as meter:
                 left, unsure = self._try(left, staying)
-            self._pace.spent(meter.consumed.write_units)
+            self._pace.spent(meter.consumed.write_units, began)
             left += self._current(unsure) if unsure else []
             if left and self._context.runtime.clock() >= deadline:
                 return False

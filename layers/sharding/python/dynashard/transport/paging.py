@@ -8,7 +8,10 @@ from dynashard.transport.interface import Call, Transport, Wire
 
 
 def segments(request: Mapping[str, Any], count: int) -> list[Call]:
-    """Divide a Scan into segments that can be read in parallel."""
+    """Divide a Scan into segments that can be read in parallel; one segment is the Scan itself."""
+    if count == 1:
+        # The local engine looks at the whole table for each page of a segment.
+        return [Call("Scan", request)]
     return [Call("Scan", {**request, "Segment": segment, "TotalSegments": count}) for segment in range(count)]
 
 
