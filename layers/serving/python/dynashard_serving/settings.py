@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -31,7 +31,7 @@ def required(environ: Mapping[str, str], name: str) -> str:
     return value
 
 
-class Variable(NamedTuple):
+class Variable(Struct, frozen=True):
     """The environment variable of a field of settings: `Annotated[str, Variable("NAME")]`."""
 
     name: str
