@@ -191,12 +191,12 @@ class World:
             self.transport,
             self.table,
             Router(self.views),
+            TransactedWrites(),
             Runtime(self.clock, random=self.drawn),
             self.new_revision,
             retry_policy,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
             batch_concurrency=self.batch_concurrency,
-            exactly_once=TransactedWrites(),
         )
 
     def transact(self, *steps: Step) -> list[Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
+from inspect import signature
 from typing import Any, Final
 
 from dynashard import Entity, definition
@@ -96,7 +97,9 @@ def _read_topology(wire: Any) -> Any:
 
 
 def _record(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in _known(asdict(record)).items() if name not in {"change", "resize"}}
+    # The record is a dataclass in earlier releases, and a structure in this one.
+    members = {name: getattr(record, name) for name in signature(Record).parameters}
+    return {name: value for name, value in _known(members).items() if name not in {"change", "resize"}}
 
 
 def _known(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from domain.samples.incidents import Incident
 from domain.samples.participations import PARTICIPATIONS
@@ -51,7 +52,7 @@ class World:
         """Return the headers of the answer that follow from the preference."""
         materializers = [self.materializer] if copied else []
         waiting = CopyWait(lambda: materializers, clock=lambda: self.now, sleep=self.sleep)
-        return waiting.wait(incoming(prefer)._replace(context=Context(left)), KEY)
+        return waiting.wait(replace(incoming(prefer), context=Context(left)), KEY)
 
 
 def incoming(prefer: str) -> ApiRequest:

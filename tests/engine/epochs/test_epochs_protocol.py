@@ -1,8 +1,7 @@
 """The rules of the protocol, each by what would go wrong without it: no key is ever placed by two counts."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from dynashard.errors import (
     ClockOffError,

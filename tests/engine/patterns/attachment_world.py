@@ -3,10 +3,10 @@
 import base64
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import JsonValue
 
 from dynashard import Collection, Entity, Index, Key, Registry, Shards, created_at, updated_at

@@ -1,10 +1,10 @@
 """Writers of attachments that die or fail at any request, and the readers and sweeps after them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from dynashard import Collection, definition
 from dynashard.errors import (

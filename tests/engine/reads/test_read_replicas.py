@@ -57,8 +57,8 @@ class Reader:
             self.recording,
             world.table,
             Router(world.counts),
+            TransactedWrites(),
             Runtime(NOW.timestamp, random=drawn),
-            exactly_once=TransactedWrites(),
         )
         self.collection: Collection[Any] = Collection(store, CursorCodec(CURSOR_KEYS), model)
 

@@ -53,9 +53,9 @@ class Growing:
             faulty,
             self.world.table,
             Router(topology),
+            TransactedWrites(),
             Runtime(self.world.clock),
             throttled=self.growth.throttled,
-            exactly_once=TransactedWrites(),
         )
         return Repository(store, model)
 

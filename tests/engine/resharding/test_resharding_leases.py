@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from msgspec import structs
 
 from dynashard import LeasedTopology, definition
 from dynashard.resharding import Resharder, Timing
@@ -173,7 +174,7 @@ def moving(wire: Transport, table: str) -> Iterator[Moving]:
 
 def stored(world: Moving, lease: float, **fields: Any) -> Record:
     """Store the family's record with a lease, at the world's time."""
-    record = replace(first_record(FAMILY, FIRST, now=world.clock.now, lease=lease), **fields)
+    record = structs.replace(first_record(FAMILY, FIRST, now=world.clock.now, lease=lease), **fields)
     put_by_hand(world.inner, world.topology, record)
     return record
 

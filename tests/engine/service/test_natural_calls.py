@@ -1,11 +1,11 @@
 """Calls as strangers type them: each works, or its error says what to write and names nothing inside."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from domain.samples.users import User
 from dynashard import Collection, Dynashard, DynashardError, Filter, declared_counts

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from msgspec import structs
 
 from domain.samples.pings import Ping
 from domain.samples.users import User
@@ -157,7 +158,9 @@ class RoleWorld:
         self.clock.now += 3600
         first = first_record(family_of(entity), count, now=self.clock.now, lease=30.0)
         put_by_hand(
-            self.inner, self.names["Topology"], replace(first, phase=Phase.SETTLE, target=2 * count, swept=False)
+            self.inner,
+            self.names["Topology"],
+            structs.replace(first, phase=Phase.SETTLE, target=2 * count, swept=False),
         )
 
     def drain(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from msgspec import structs
 
 from domain.samples.articles import Article
 from domain.samples.audit import Access, AccessAction, TimedAccess
@@ -346,7 +347,9 @@ def test_the_largest_count_of_a_partition_includes_those_of_its_past(backend: Ba
     entity = definition(User)
     partition = f"user.v1.User:{tenant}"
     key = partition_key(entity, partition)
-    record = replace(first_record(key, 4, now=5.0, lease=30.0), history=frozenset({"1:128", "2:4"}), target=None)
+    record = structs.replace(
+        first_record(key, 4, now=5.0, lease=30.0), history=frozenset({"1:128", "2:4"}), target=None
+    )
     before = largest_count(backend.topology, entity, partition)
     backend.topology.create(record)
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import orjson
 import pytest
+from msgspec import structs
 
 from domain.samples.users import User
 from dynashard import definition
@@ -66,7 +67,7 @@ def test_counts_are_those_of_the_topology_table_with_their_history(
 def test_partitions_with_a_count_of_their_own_are_listed(
     command_line: CommandLine, topology: TopologyTable, tenant: str
 ) -> None:
-    put(topology, replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, structs.replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
     put(topology, first_record(f"{FAMILY}:{tenant}", 128, now=7.0, lease=30.0))
 
     shown = command_line.run("topology", FAMILY, "--json")
@@ -109,7 +110,7 @@ def test_a_partition_with_a_count_of_its_own_is_listed_under_that(
     command_line: CommandLine, topology: TopologyTable, users: Users, tenant: str
 ) -> None:
     assert partition_key(definition(User), f"{FAMILY}:{tenant}") == f"{FAMILY}:{tenant}"
-    put(topology, replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, structs.replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
     put(topology, first_record(f"{FAMILY}:{tenant}", 2, now=7.0, lease=30.0))
 
     shown = command_line.run("topology", FAMILY, tenant, "--json").summary

@@ -1,10 +1,10 @@
 """`dynashard verify`: each kind of fault in a backend is planted, reported, repaired, and not found again."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from domain.samples.users import User
 from dynashard import definition

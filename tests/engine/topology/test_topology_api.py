@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from domain.samples.users import User
 from dynashard import Dynashard, LeasedTopology, definition

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError

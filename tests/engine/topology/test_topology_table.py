@@ -1,10 +1,10 @@
 """The topology table: only a writer that has seen the latest record updates it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dynashard.errors import (
     OutcomeUnknownError,

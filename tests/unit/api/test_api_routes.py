@@ -229,6 +229,12 @@ def test_the_level_of_the_log_comes_from_the_environment(
     assert len(capsys.readouterr().out.splitlines()) == lines
 
 
+def test_settings_do_not_show_the_cursor_keys() -> None:
+    environ = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "u", "IDEMPOTENCY_TABLE": "v", "CURSOR_KEYS": '["hidden"]'}
+
+    assert "hidden" not in repr(Settings.from_env(environ))
+
+
 def test_cursor_keys_come_from_one_place() -> None:
     environ = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "u", "IDEMPOTENCY_TABLE": "v", "CURSOR_KEYS": '["key"]'}
 

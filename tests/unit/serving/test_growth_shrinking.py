@@ -1,8 +1,7 @@
 """The growth policy halves counts after a long quiet time."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from dynashard import Shards
 from dynashard.growth.terms import CountState, GrowthEvent

@@ -1,12 +1,12 @@
 """Topology records: their content, their resizes, and their stored form."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import UndecodableItemError

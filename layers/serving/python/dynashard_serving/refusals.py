@@ -4,7 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.errors import DynashardError, FieldError, InputError, OutcomeUnknownError, ValidationFailedError
 
@@ -20,7 +23,7 @@ _MAX_FIELD: Final = 200
 _MAX_CAUSES: Final = 5
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True):
     """An error as callers see it.
 
     Attributes:
@@ -109,7 +112,7 @@ def refusal_of(error: Exception) -> Refusal:
     refusal = _refusal(error)
     errors = _fitting(refusal.errors)
     omitted = refusal.omitted + len(refusal.errors) - len(errors)
-    return refusal._replace(message=shortened(refusal.message), errors=errors, omitted=omitted)
+    return replace(refusal, message=shortened(refusal.message), errors=errors, omitted=omitted)
 
 
 def shortened(text: str, most: int = MAX_MESSAGE) -> str:

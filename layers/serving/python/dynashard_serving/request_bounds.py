@@ -1,7 +1,9 @@
 """The bounds of a request, the same over REST and direct invocation: its time, its Queries, its turn under overload."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec import Struct
 
 from dynashard.errors import DynashardError
 from dynashard.reads import allowing
@@ -13,7 +15,7 @@ from dynashard_serving.shedding import LoadSignal
 T = TypeVar("T")
 
 
-class Used(NamedTuple):
+class Used(Struct, frozen=True):
     """What a request took: its units and attempts, and its time in seconds."""
 
     meter: Meter

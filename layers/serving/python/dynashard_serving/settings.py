@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, Final, NamedTuple, Self, get_type_hints
+from typing import Annotated, Any, Final, Self
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
@@ -29,23 +31,23 @@ def required(environ: Mapping[str, str], name: str) -> str:
     return value
 
 
-class Variable(NamedTuple):
+class Variable(Struct, frozen=True):
     """The environment variable of a field of settings: `Annotated[str, Variable("NAME")]`."""
 
     name: str
     read: Callable[[str, str], Any] = lambda _, text: text
 
 
-def values_of(settings: type[Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of a dataclass's fields that name a `Variable`. Those that are not set keep their defaults.
+def values_of(settings: type[Struct], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of a structure's fields that name a `Variable`. Those that are not set keep their defaults.
 
     Raises:
         ConfigurationError: a variable without a default is not set, or one is unusable; the message names it.
     """
-    hints, values = get_type_hints(settings, include_extras=True), {}
+    values = {}
     for field in fields(settings):
-        for variable in getattr(hints[field.name], "__metadata__", ()):
-            if field.default is MISSING:
+        for variable in getattr(field.type, "__metadata__", ()):
+            if field.required:
                 required(environ, variable.name)
             if (text := environ.get(variable.name)) is not None:
                 values[field.name] = variable.read(variable.name, text)
@@ -117,8 +119,7 @@ def signing_keys(name: str, text: str) -> tuple[str, ...]:
     return key_list(keys, name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class TableSettings:
+class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
     """Settings of a function that reads and writes items, read once.
 
     Attributes:
@@ -158,6 +159,9 @@ class TableSettings:
     transport: Annotated[TransportName, Variable("TRANSPORT")] = DEFAULT
     log_item_keys: Annotated[bool, Variable("LOG_ITEM_KEYS", flag)] = True
     trace_calls: Annotated[bool, Variable("TRACE_CALLS", flag)] = False
+
+    # Some settings are secrets: no settings are shown.
+    __repr__ = object.__repr__
 
     def __post_init__(self) -> None:
         transport_name(self.transport)
@@ -214,8 +218,7 @@ class TableSettings:
         return values_of(cls, environ)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ServingSettings(TableSettings):
+class ServingSettings(TableSettings, frozen=True, kw_only=True):
     """Settings of a function that serves items to callers.
 
     Attributes:
@@ -235,7 +238,7 @@ class ServingSettings(TableSettings):
     caller_required: Annotated[bool, Variable("CALLER_REQUIRED", flag)] = False
 
     def __post_init__(self) -> None:
-        TableSettings.__post_init__(self)
+        super().__post_init__()
         if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
             raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
         if self.max_queries < 1:

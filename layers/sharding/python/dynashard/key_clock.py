@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -75,7 +75,7 @@ def _learn_nothing(_entity: EntityDefinition[Any], _key: ItemKey) -> None:
     """Send nothing: what is known is all that will be known."""
 
 
-class _Bound(NamedTuple):
+class _Bound(Struct, frozen=True):
     """The first sort key that was too far ahead at a time of the clock."""
 
     at: float

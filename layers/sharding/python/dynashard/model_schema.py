@@ -1,8 +1,9 @@
 """The core schema of a pydantic model, taken apart: its fields, and what is around them."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic_core import SchemaValidator
 
@@ -10,7 +11,7 @@ Schema = Mapping[str, Any]
 """A core schema of pydantic, or a part of one."""
 
 
-class ModelSchema(NamedTuple):
+class ModelSchema(Struct, frozen=True):
     """The core schema of a model.
 
     Attributes:

@@ -1,8 +1,10 @@
 """Removes versions that no item points to: what interrupted writes and deletes, and items that expired, have left."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import structs
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
@@ -94,7 +96,7 @@ def _unreferenced(
 ) -> list[Manifest]:
     """Those of the versions that no item points to."""
     reader = reader_of(
-        replace(store, runtime=store.runtime._replace(clock=lambda: store.runtime.clock() - grace)), entity
+        structs.replace(store, runtime=store.runtime._replace(clock=lambda: store.runtime.clock() - grace)), entity
     )
     items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))
     return [each for each in versions if not _points(items.get(each.place.key), name, each)]

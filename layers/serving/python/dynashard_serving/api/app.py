@@ -25,6 +25,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Transport
@@ -55,7 +57,7 @@ _READING = ("GET", "HEAD")
 _ROOT = f"{PREFIX}/"
 
 
-class _Routed(NamedTuple):
+class _Routed(Struct, frozen=True):
     """A request and where it leads; `endpoint` is None if nothing is served at its path."""
 
     event: Mapping[str, Any]

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.service import Dynashard
 from dynashard_serving.api import VERSION
@@ -359,7 +360,7 @@ def _of_item_read(parts: Parts, resource: Resource, declared: ItemRead) -> Endpo
         from dynashard_serving.api.parameters import model_of  # noqa: PLC0415
         from dynashard_serving.operations.computed import about_item  # noqa: PLC0415
 
-        key = resource.key_of(incoming._replace(path=incoming.path.removesuffix(suffix)))
+        key = resource.key_of(replace(incoming, path=incoming.path.removesuffix(suffix)))
         found = about_item(
             declared,
             resource.served,

@@ -21,8 +21,9 @@ with uncollected():
 def _app() -> App:
     # Environments that start from one snapshot would draw the same numbers.
     random.seed()
-    settings = Settings.from_env(os.environ)
-    return build_app(settings, open_transport(settings))
+    with uncollected():
+        settings = Settings.from_env(os.environ)
+        return build_app(settings, open_transport(settings))
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """A request, read from an API Gateway event of an HTTP API (payload format 2.0)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
 
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.access import SCOPE, Caller
@@ -23,7 +25,7 @@ from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 _DEFAULT_STAGE: Final = "$default"
 
 
-class TenantClaim(NamedTuple):
+class TenantClaim(Struct, frozen=True):
     """The claim of a token that names the tenant, the rule for tenants, and the claim that lists the scopes."""
 
     name: str
@@ -31,7 +33,7 @@ class TenantClaim(NamedTuple):
     scopes: str = SCOPE
 
 
-class ApiRequest(NamedTuple):
+class ApiRequest(Struct, frozen=True):
     """One authenticated request.
 
     Attributes:

@@ -10,9 +10,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from msgspec import Struct
 
 from dynashard.errors import (
     InvalidCursorError,
@@ -55,7 +56,7 @@ _DIMENSIONS: Final = [[names.ENVIRONMENT, names.SERVICE]]
 _LOCATION: Final = "answered"
 
 
-class Observed(NamedTuple):
+class Observed(Struct, frozen=True):
     """A request that was answered. Its route is a template such as `/v1/users/{id}`, because paths hold identifiers.
 
     `items` is how many items a page has; None unless the answer is a page. `item` is the path of the item that the

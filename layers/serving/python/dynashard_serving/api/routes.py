@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct
 
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.api.request import ApiRequest
@@ -19,8 +20,7 @@ UNKNOWN: Final = "unknown"
 """The route of requests that lead nowhere, in logs and metrics."""
 
 
-@dataclass(eq=False, repr=False)
-class Endpoint:
+class Endpoint(Struct, frozen=True, eq=False, dict=True):
     """A set of paths and what each method does there.
 
     Attributes:
@@ -35,7 +35,7 @@ class Endpoint:
     rule: str
     handlers: Mapping[str, Handler]
     expensive: bool = False
-    others: Mapping[str, Handler] = field(default_factory=dict)
+    others: Mapping[str, Handler] = {}
 
     def matches(self, path: str) -> bool:
         """Whether a path is one of these."""

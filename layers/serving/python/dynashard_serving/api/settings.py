@@ -1,6 +1,5 @@
 """The settings of the function."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from dynashard.errors import ConfigurationError
@@ -16,8 +15,7 @@ def _level(name: str, text: str) -> int:
     return LEVELS[text.upper()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Settings(ServingSettings):
+class Settings(ServingSettings, frozen=True, kw_only=True):
     """Settings of the API, read once; production serves no OpenAPI document and no Swagger page.
 
     Attributes:
@@ -35,7 +33,7 @@ class Settings(ServingSettings):
     log_level: Annotated[int, Variable("LOG_LEVEL", _level)] = INFO
 
     def __post_init__(self) -> None:
-        ServingSettings.__post_init__(self)
+        super().__post_init__()
         if not self.tenant_claim:
             raise ConfigurationError("TENANT_CLAIM is empty: name the claim that carries the tenant")
 

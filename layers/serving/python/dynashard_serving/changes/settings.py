@@ -1,13 +1,11 @@
 """The settings of the function."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from dynashard_serving.settings import TableSettings, Variable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(TableSettings):
+class Settings(TableSettings, frozen=True, kw_only=True):
     """Settings of the function.
 
     Attributes:

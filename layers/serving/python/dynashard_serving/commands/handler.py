@@ -81,8 +81,9 @@ def _settings() -> ServingSettings:
 
 @cache
 def _commands() -> Commands:
-    settings = _settings()
-    return build_commands(settings, open_transport(settings))
+    with uncollected():
+        settings = _settings()
+        return build_commands(settings, open_transport(settings))
 
 
 def handler(event: Any, context: Any) -> dict[str, Any]:

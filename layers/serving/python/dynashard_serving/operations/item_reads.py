@@ -1,7 +1,9 @@
 """Reads of single items, without what writes them: the first request of a function is often a read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from dynashard.entity import Entity
 from dynashard.errors import FieldError, ValidationFailedError
@@ -16,7 +18,7 @@ Key = Mapping[str, Any]
 """The fields of a key, complete and typed, as `Served.key` makes it."""
 
 
-class Get(NamedTuple):
+class Get(Struct, frozen=True):
     """Read an item, or only `fields` of it; `include` names the attachments that come along."""
 
     key: Key
@@ -27,7 +29,7 @@ class Get(NamedTuple):
     caller: Caller | None = None
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """The result of a get; without a document if the request excluded the state that the item is in."""
 
     revision: str | None

@@ -1,6 +1,5 @@
 """The settings of the functions."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from dynashard.errors import ConfigurationError
@@ -8,8 +7,7 @@ from dynashard.resharding import Timing
 from dynashard_serving.settings import TableSettings, Variable, number, whole_number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(TableSettings):
+class Settings(TableSettings, frozen=True, kw_only=True):
     """Settings of the functions that change shard counts, read once.
 
     Attributes:
@@ -25,7 +23,7 @@ class Settings(TableSettings):
     slice_seconds: Annotated[float, Variable("SLICE_SECONDS", number)] = 240.0
 
     def __post_init__(self) -> None:
-        TableSettings.__post_init__(self)
+        super().__post_init__()
         if self.topology_skew_seconds < 0:
             raise ConfigurationError("TOPOLOGY_SKEW_SECONDS must not be below 0")
         if self.concurrency < 1 or self.slice_seconds <= 0:

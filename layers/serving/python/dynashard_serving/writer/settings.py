@@ -1,7 +1,6 @@
 """The settings of the function."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from dynashard.errors import ConfigurationError
@@ -12,8 +11,7 @@ QUEUE_URLS: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
 """The queue of new items, in any order; and that of writes that callers wait for, in order for each item."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(TableSettings):
+class Settings(TableSettings, frozen=True, kw_only=True):
     """Settings of the writer, read once.
 
     Attributes:
@@ -29,7 +27,7 @@ class Settings(TableSettings):
     tenants: Annotated[TenantRule, Variable("TENANT_PATTERN", pattern)] = DEFAULT_TENANTS
 
     def __post_init__(self) -> None:
-        TableSettings.__post_init__(self)
+        super().__post_init__()
         if self.workers < 1:
             raise ConfigurationError("LANES: use at least 1")
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import MAXYEAR, datetime
 from functools import partial
 from math import floor
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from dynashard.compiled.declared import Templates
 from dynashard.compiled.function import Function, escaped, refusal
@@ -21,7 +22,7 @@ class UnknownValueError(Exception):
     """A generated function does not know how a value is stored."""
 
 
-class KeyField(NamedTuple):
+class KeyField(Struct, frozen=True):
     """A field in a generated function.
 
     Attributes:

@@ -11,9 +11,9 @@ value that is refused. The reference codec reads those, and has the errors.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET, convert
+from msgspec import UNSET, Struct, convert
 from msgspec import ValidationError as OtherStructureError
 from pydantic import BaseModel, ValidationError
 
@@ -44,7 +44,7 @@ _SURELY_STORABLE: Final = (MAX_PARTITION_KEY_BYTES - len(f":{MAX_SHARDS}")) // 4
 _MOST_CHECKED: Final = 1024
 
 
-class RowReader(NamedTuple):
+class RowReader(Struct, frozen=True):
     """How the stored items of an entity are read in one way.
 
     Attributes:

@@ -5,7 +5,7 @@ Msgspec skips all other attributes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 from msgspec.json import Decoder
@@ -56,7 +56,7 @@ class Row(Struct, gc=False):
     entry_sk: Text = Text()
 
 
-class Member(NamedTuple):
+class Member(Struct, frozen=True):
     """A member of a structure: the type of the attribute by this name."""
 
     name: str

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import Enum
 from types import NoneType
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
+from msgspec import Struct
 
 from dynashard.codec import encode_value
 from dynashard.compiled.declared import Declared, DeclaredIndex, Templates
@@ -161,7 +162,7 @@ def _attributes(entity: Declared, source: "_Source", always: dict[str, str]) -> 
             yield f"if not {use(entity.left_out)}({name!r}, {field.value}): wire[{stored!r}] = {encoded}"
 
 
-class _Field(NamedTuple):
+class _Field(Struct, frozen=True):
     """A field in a generated function.
 
     Attributes:

@@ -51,7 +51,7 @@ class ThrottleKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-_REASON: Final = re.compile(r"(?P<resource>Table|Index)(?P<operation>Read|Write)(?P<limit>[A-Za-z]+)Exceeded")
+_REASON: Final = r"(?P<resource>Table|Index)(?P<operation>Read|Write)(?P<limit>[A-Za-z]+)Exceeded"
 _KEY_RANGE: Final = "KeyRangeThroughput"
 _REMEDIES: Final = {
     _KEY_RANGE: "One key range of {where} is hot: raise its shard count.",
@@ -101,5 +101,5 @@ class ThrottleReason:
 
     def _part(self, name: str) -> str:
         """Return the resource, operation or limit in the reason; empty if it is not written like the known ones."""
-        match = _REASON.fullmatch(self.reason)
+        match = re.fullmatch(_REASON, self.reason)
         return match[name] if match else ""

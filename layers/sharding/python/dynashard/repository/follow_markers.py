@@ -5,7 +5,9 @@ places are read again, in a transaction, before the item counts as absent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
@@ -25,7 +27,7 @@ Pair = tuple[StoredKey, StoredKey]
 """Where a marker is, and where it leads."""
 
 
-class StoredItems(NamedTuple):
+class StoredItems(Struct, frozen=True):
     """Reads items by their stored keys, repeating what DynamoDB leaves out for as long as there are pauses.
 
     `key_of` returns the key of an item from its stored key; see `get_all` for `send`.

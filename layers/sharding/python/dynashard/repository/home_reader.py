@@ -10,7 +10,9 @@ have been executed when the item had already left the place.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading, StoredKey, get_all, wire_key
@@ -66,7 +68,7 @@ class HomeReader:
         return lookup.found
 
 
-class _Marker(NamedTuple):
+class _Marker(Struct, frozen=True):
     """A marker that was read, and where its key was looked for."""
 
     pair: Pair

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
+from msgspec import Struct
+
 from dynashard import waiting
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import (
@@ -93,7 +95,7 @@ class Unfinished(NamedTuple, Generic[T]):
         return cls([member for member, _ in left], left[0][1] if left else None, unknown, failed)
 
 
-class BatchOperation(NamedTuple):
+class BatchOperation(Struct, frozen=True):
     """DynamoDB's name of an operation on many items, and how many of them are sent at the same time."""
 
     name: str

@@ -2,11 +2,12 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from os import urandom
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from msgspec import Struct
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
@@ -74,8 +75,7 @@ class ExactlyOnce(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """A table, and what operations on it need.
 
     Attributes:
@@ -92,10 +92,10 @@ class Store:
     transport: Transport
     table: str
     router: Router
-    exactly_once: ExactlyOnce = field(kw_only=True, repr=False)
+    exactly_once: ExactlyOnce
     runtime: Runtime = SYSTEM
     new_revision: Callable[[], str] = lambda: urlsafe_b64encode(urandom(12)).decode()
-    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_policy: RetryPolicy = RetryPolicy()
     throttled: Throttled = ignore_throttles
     batch_concurrency: int = 16
     operation_seconds: float = LONGEST_OPERATION

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from dynashard.entity import Shards
 from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
@@ -45,7 +47,9 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
             return []
         check_now(scope, to, record, family, rewrite=options.rewrite)
         now, lease = context.runtime.clock(), family.granted
-        here = record or replace(first_record(scope.key, family.count, now=now, lease=lease), epochs=family.epochs)
+        here = record or structs.replace(
+            first_record(scope.key, family.count, now=now, lease=lease), epochs=family.epochs
+        )
         rewrites = rewrites_entries(scope, here.count, to, rewrite=options.rewrite)
         moves = scope.moves_by(rewrites=rewrites) and scope.time is None
         chosen = asdict(replace(options, survey=options.survey and moves)) | {"rewrites": rewrites}

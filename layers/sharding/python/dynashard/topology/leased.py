@@ -7,7 +7,9 @@ no operation uses an expired view, and the lease counts from before the read was
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import ConfigurationError
@@ -27,7 +29,7 @@ _PARTITIONS: Final = 10_000
 _BARE: Final = View(UNSHARDED)
 
 
-class _Shared(NamedTuple):
+class _Shared(Struct, frozen=True):
     """The view of partitions without a record of their own, whether some `differ`, and the views of indexes by slot."""
 
     view: View

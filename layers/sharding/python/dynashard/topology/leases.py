@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
@@ -16,7 +18,7 @@ _STRIPES: Final = 64
 _TRIES: Final = 3
 
 
-class _Held(NamedTuple, Generic[V]):
+class _Held(Struct, Generic[V], frozen=True):
     """A value, and the times by either clock between which it holds."""
 
     value: V

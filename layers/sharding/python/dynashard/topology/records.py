@@ -1,9 +1,11 @@
 """Records of the topology table: of a logical partition, an index, or all partitions of a family of entities."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard import schema
 from dynashard.codec import decode_value, encode_value
@@ -34,8 +36,7 @@ def index_key(entity: EntityDefinition[Any], index: IndexDefinition) -> str:
     return f"{family_of(entity)}|{index.slot}"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A record of the topology table.
 
     Attributes:
@@ -68,15 +69,15 @@ class Record:
     since: float = 0.0
     target: int | None = None
     swept: bool = True
-    resize: Mapping[str, Any] = field(default_factory=dict)
+    resize: Mapping[str, Any] = {}
     differ_since: float | None = None
     active: frozenset[str] = frozenset()
     former_lease: float = 0.0
     lowered_at: float | None = None
     epochs: History = ()
     former: frozenset[int] = frozenset()
-    backfilled: Mapping[str, str] = field(default_factory=dict)
-    others: Mapping[str, Any] = field(default_factory=dict)
+    backfilled: Mapping[str, str] = {}
+    others: Mapping[str, Any] = {}
 
     @property
     def granted(self) -> float:

@@ -1,7 +1,9 @@
 """The topology table: read consistently, and written only on condition that the latest record was read."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -35,7 +37,7 @@ def read_items(transport: Transport, table: str, keys: Sequence[str]) -> list[Wi
     return items
 
 
-class TopologyTable(NamedTuple):
+class TopologyTable(Struct, frozen=True):
     """Records of a topology table by key. Safe to share between threads."""
 
     transport: Transport

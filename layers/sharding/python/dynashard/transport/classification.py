@@ -6,7 +6,9 @@ A cancelled transaction has one code for each action, and names no throttled res
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from dynashard.errors import (
     CancellationReason,
@@ -79,7 +81,7 @@ _TO_DO: Final = {
 """What to do about a refusal, by its code."""
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True):
     """The parts of an error answer.
 
     `code` is DynamoDB's name of the error without its namespace, `body` the whole answer, `attempts` how often the

@@ -11,6 +11,8 @@ as both clocks go on together. A frozen Lambda's monotonic clock stands still, w
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from dynashard.runtime import Runtime
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -39,7 +41,7 @@ class Range(NamedTuple):
         return Range(self.low - back, self.high + forward)
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     """What was known at a time of the clock, when that was so far ahead of the monotonic clock."""
 
     range: Range

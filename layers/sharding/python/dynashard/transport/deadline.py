@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.errors import ConfigurationError
 
@@ -34,7 +37,7 @@ def require_time(seconds: float) -> None:
         )
 
 
-class _Deadline(NamedTuple):
+class _Deadline(Struct, frozen=True):
     """When an operation ends: its work, and its reads of evidence."""
 
     work: float
@@ -85,7 +88,7 @@ end: Final = _DEADLINE.reset
 def evidence() -> Iterator[None]:
     """Allow the reserved time to be used in this context: to find out what became of a write."""
     known = _DEADLINE.get()
-    token = _DEADLINE.set(None if known is None else known._replace(work=known.end, evidence=True))
+    token = _DEADLINE.set(None if known is None else replace(known, work=known.end, evidence=True))
     try:
         yield
     finally:

@@ -5,7 +5,6 @@ Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol
@@ -70,22 +69,24 @@ class AwsSession(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """How a transport reaches DynamoDB; `connect` describes each setting and what is refused."""
 
     endpoint_url: str | None = None
     region: str | None = None
     access_key: str | None = None
-    secret_key: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
+    secret_key: str | None = None
+    token: str | None = None
     attempts: int = 4
     connect_timeout: float = 2.0
     read_timeout: float = 10.0
     max_connections: int = 50
     operation_seconds: float = LONGEST_OPERATION
     profile: str | None = None
-    session: AwsSession | None = field(default=None, repr=False)
+    session: AwsSession | None = None
+
+    # They hold secrets.
+    __repr__ = object.__repr__
 
     def __post_init__(self) -> None:
         require_time(self.operation_seconds)

@@ -4,8 +4,9 @@ Beside a request the difference would be lost, so the transport sends none.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards, new_id
 from dynashard.key_time import KSUID

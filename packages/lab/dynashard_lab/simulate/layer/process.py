@@ -1,8 +1,10 @@
 """One process of a backend: a `Dynashard` with transport, leases, retries and a growth policy of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import structs
 
 from dynashard import Entity
 from dynashard.growth.terms import Report
@@ -112,7 +114,7 @@ def open_process(
         settings, transport, models, events, runtime=transport.runtime, open_load=lambda _settings, _transport: None
     )
     # Single writes of a batch are sent by threads of the layer, which virtual time cannot order.
-    db.store = replace(db.store, batch_concurrency=1)
+    db.store = structs.replace(db.store, batch_concurrency=1)
     return db
 
 

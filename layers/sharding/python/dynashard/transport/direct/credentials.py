@@ -4,8 +4,9 @@ Secrets are in no `repr`, so they reach neither logs nor tracebacks.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.forks import after_fork
@@ -13,13 +14,12 @@ from dynashard.transport.interface import AwsSession, Settings
 from dynashard.transport.lookups import Lookup
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """An access key with its secret, and the token of temporary ones."""
 
     access_key: str
-    secret_key: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)
+    secret_key: str
+    token: str | None = None
 
     def __post_init__(self) -> None:
         for value in (self.access_key, self.secret_key, self.token or ""):
@@ -28,6 +28,10 @@ class Credentials:
                     "The credentials contain a space, a line break or another character that no AWS credentials have. "
                     "Copy them again."
                 )
+
+    def __repr__(self) -> str:
+        """Show the access key alone, because the others are secrets."""
+        return f"Credentials({self.access_key!r})"
 
 
 Source = Callable[[str], Credentials]

@@ -9,8 +9,10 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from dynashard.transport.certificates import ca_bundle
 from dynashard.transport.direct.unusual import UnusualSettingsError, Variable
@@ -39,7 +41,7 @@ _FILES: Final = (
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
 
 
-class Endpoint(NamedTuple):
+class Endpoint(Struct, frozen=True):
     """Where requests go, and the region of their signatures.
 
     Attributes:

@@ -7,7 +7,9 @@ make one answer look like another. Bounds are checked before memory is used.
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Status line and headers together, those of interim answers included; also the lines around chunks."""
@@ -27,7 +29,7 @@ class MalformedAnswerError(Exception):
     """The bytes are not an answer of HTTP/1.1, or are beyond a bound. Nothing of them is used."""
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True):
     """A complete answer.
 
     Attributes:

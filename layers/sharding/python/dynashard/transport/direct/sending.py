@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from zlib import crc32
+
+from msgspec import Struct
 
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import resend_of
@@ -25,7 +27,7 @@ SHORTEST: Final = 0.001
 """Seconds; a socket with a timeout of 0 would not wait at all."""
 
 
-class PreparedCall(NamedTuple):
+class PreparedCall(Struct, frozen=True):
     """A call whose body is made; each attempt signs it again."""
 
     operation: str

@@ -5,7 +5,6 @@ made once a second. A request then costs three SHA-256 over few bytes and one ov
 """
 
 import hmac
-from dataclasses import dataclass, field
 from hashlib import sha256
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final
@@ -33,17 +32,19 @@ def time_stamp(seconds: float) -> str:
     return strftime("%Y%m%dT%H%M%SZ", gmtime(seconds))
 
 
-@dataclass(frozen=True, slots=True)
-class _Derived:
+class _Derived(Struct, frozen=True):
     """A key with what it is derived from: the two hashes of an HMAC, each after its block of the padded key.
 
     It is replaced as a whole, so threads need no lock.
     """
 
     day: str
-    secret: str = field(repr=False)
-    inner: "_Hash" = field(repr=False)
-    outer: "_Hash" = field(repr=False)
+    secret: str
+    inner: "_Hash"
+    outer: "_Hash"
+
+    # It holds a secret.
+    __repr__ = object.__repr__
 
 
 class Prepared(Struct, frozen=True):
@@ -109,14 +110,17 @@ class Signer:
         return derived
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(Struct, frozen=True):
     """What the requests of an operation in one second have in common: bytes up to the signature, and the rest of it."""
 
     second: int
     credentials: Credentials
-    sent: bytes = field(repr=False)
+    sent: bytes
     prepared: Prepared
+
+    def __repr__(self) -> str:
+        """Show no header, because the token is a secret."""
+        return f"_Head({self.second}, {self.credentials})"
 
 
 class RequestWriter:
