@@ -34,13 +34,16 @@ def profile() -> Profile:
     raise ValueError(f"{VARIABLE} is {named!r}; it must be default or deep.")
 
 
-def examples(deep: int) -> int:
+def examples(deep: int, *, default: int | None = None) -> int:
     """Return how many examples, schedules or chunks a test takes.
 
     Args:
         deep: how many with the profile `deep`.
+        default: how many otherwise, if a 24th is more than the test needs.
     """
-    return deep if profile() == "deep" else max(min(deep, FEWEST), deep // FRACTION)
+    if profile() == "deep":
+        return deep
+    return max(min(deep, FEWEST), deep // FRACTION) if default is None else default
 
 
 _constants_of_loaded_modules: Final = providers._get_local_constants

@@ -14,6 +14,8 @@ from tests.waiting import HANG_SECONDS
 ROOT = Path(__file__).resolve().parents[1]
 CLIENT = ROOT / "packages" / "client-typescript"
 BIN = ROOT / "node_modules" / ".bin"
+STRICTLY = ("--strict", "--skipDefaultLibCheck", "--module", "NodeNext", "--target", "ES2022")
+"""How a program of an adopter is compiled. The declarations that TypeScript itself ships are not checked again."""
 
 
 def run(*command: str | Path, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> str:
@@ -34,6 +36,16 @@ def run(*command: str | Path, environment: Mapping[str, str] | None = None, cwd:
 def compiled(temporary: pytest.TempPathFactory) -> Path:
     """Return the folder of `src` and `examples`: the client and its tour, type-checked and compiled once in a run."""
     return made_once(temporary, "typescript", _compile) / "dist"
+
+
+def types_of_document(temporary: pytest.TempPathFactory) -> Path:
+    """Return the types that are generated from the committed OpenAPI document, once in a run."""
+    return made_once(temporary, "openapi-types", _generate) / "schema.ts"
+
+
+def _generate(folder: Path) -> None:
+    output = ("--output", folder / "schema.ts")
+    run(BIN / "openapi-typescript", "docs/openapi.json", "--default-non-nullable", "false", *output)
 
 
 def _compile(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.local_process import LocalProcess
-from tests.typescript import BIN, ROOT, run
+from tests.typescript import BIN, ROOT, STRICTLY, run, types_of_document
 
 pytestmark = pytest.mark.e2e
 
@@ -60,17 +60,18 @@ def test_a_generated_python_client_has_every_operation_and_creates_lists_and_pat
     }
 
 
+@pytest.mark.deep
 def test_generated_typescript_types_have_every_operation_and_create_list_and_patch(
-    local_stack: LocalProcess, tmp_path: Path
+    local_stack: LocalProcess, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     types = tmp_path / "generated.ts"
     token = token_of(local_stack, "generated-typescript")
     (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     shutil.copy(HERE / "generated_use.ts", tmp_path)
+    shutil.copy(types_of_document(tmp_path_factory), types)
 
-    run(BIN / "openapi-typescript", DOCUMENT, "--default-non-nullable", "false", "--output", types)
-    run(BIN / "tsc", "--strict", "--module", "NodeNext", "--target", "ES2022", "generated_use.ts", cwd=tmp_path)
+    run(BIN / "tsc", *STRICTLY, "generated_use.ts", cwd=tmp_path)
     used = json.loads(run("node", "generated_use.js", local_stack.url, token, cwd=tmp_path))
 
     _, _, described = types.read_text().partition("export interface operations {")

@@ -9,7 +9,7 @@ import pytest
 from dynashard_checks.schedules.wire import port_of_engine_in_memory
 from tests.infra import reshard_world
 from tests.infra.prewarm_world import World, definition_in, world
-from tests.infra.templates import GUARDED, MONITORING, PREWARMS, PRIME_TIME, Templates, context, synthesise
+from tests.infra.templates import ADJUSTED, GUARDED, MONITORING, PREWARMS, PRIME_TIME, Templates, context, synthesise
 from tests.shared import made_once
 
 Synthesised = Callable[[str, str | None], Templates]
@@ -53,6 +53,15 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Templates:
     """Templates of dev with all alarms: with scheduled capacity and all settings of monitoring."""
     given = context("dev", table=PRIME_TIME, monitoring=MONITORING)
     folder = made_once(tmp_path_factory, "templates-dev-watched", lambda empty: synthesise(given, empty))
+    return Templates(folder, "dev")
+
+
+@pytest.fixture(scope="session")
+def adjusted(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Templates of dev with settings that are not as shipped. A synthesis takes a second, so they share one."""
+    folder = made_once(
+        tmp_path_factory, "templates-dev-adjusted", lambda empty: synthesise(context("dev", **ADJUSTED), empty)
+    )
     return Templates(folder, "dev")
 
 

@@ -33,6 +33,19 @@ MONITORING: Mapping[str, Any] = {
 }
 """Settings of monitoring that add something."""
 
+EVENT_BUS = "arn:aws:events:eu-central-1:111122223333:event-bus/company"
+ADJUSTED: Mapping[str, Any] = {
+    "api": {"public_docs": True, "snap_start": True},
+    "changes": {"lanes": 10, "memory_mb": 2048, "event_bus": EVENT_BUS, "event_source": "oncall.backend"},
+    "commands": {"memory_mb": 512, "reserved_concurrency": 30, "caller_required": True},
+    "growth": {"mode": "dry_run", "cooldown_seconds": 60, "quiet_seconds": 600},
+    "logs": {"item_keys": False},
+    "monitoring": {"runbooks": "https://wiki.example.com/runbooks"},
+    "reserve_concurrency": True,
+    "transport": "direct",
+}
+"""Settings that are not as shipped. None of them changes what another one decides."""
+
 KEY = "arn:aws:kms:eu-west-1:111122223333:key/mrk-1234abcd"
 GUARDED: Mapping[str, Any] = {
     "region": "eu-west-1",

@@ -1,6 +1,5 @@
 """The API stack: the gateway and its function."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,10 +44,8 @@ def test_no_route_is_public_but_health(env: str, request: pytest.FixtureRequest)
     assert routes(templates) == {**CLOSED, "GET /v1/health": "NONE"}
 
 
-def test_the_documentation_is_public_if_the_settings_say_so(tmp_path: Path) -> None:
-    folder = synthesise(context("dev", api={"public_docs": True}), tmp_path)
-
-    assert routes(Templates(folder, "dev")) == {
+def test_the_documentation_is_public_if_the_settings_say_so(adjusted: Templates) -> None:
+    assert routes(adjusted) == {
         **CLOSED,
         "GET /v1/health": "NONE",
         "GET /v1/openapi.json": "NONE",
@@ -242,13 +239,11 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     }
 
 
-def test_environments_start_from_a_snapshot_of_a_published_version_if_the_settings_say_so(tmp_path: Path) -> None:
-    api = Templates(synthesise(context("dev", api={"snap_start": True}), tmp_path), "dev")
-
-    [(alias_id, alias)] = of_type(api["Api"], "AWS::Lambda::Alias").items()
-    [version_id] = of_type(api["Api"], "AWS::Lambda::Version")
-    [integration] = of_type(api["Api"], "AWS::ApiGatewayV2::Integration").values()
-    assert function(api)["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+def test_environments_start_from_a_snapshot_of_a_published_version_if_the_settings_say_so(adjusted: Templates) -> None:
+    [(alias_id, alias)] = of_type(adjusted["Api"], "AWS::Lambda::Alias").items()
+    [version_id] = of_type(adjusted["Api"], "AWS::Lambda::Version")
+    [integration] = of_type(adjusted["Api"], "AWS::ApiGatewayV2::Integration").values()
+    assert function(adjusted)["SnapStart"] == {"ApplyOn": "PublishedVersions"}
     assert alias["Properties"]["FunctionVersion"] == {"Fn::GetAtt": [version_id, "Version"]}
     assert integration["Properties"]["IntegrationUri"] == {"Ref": alias_id}
 
@@ -264,9 +259,7 @@ def test_versions_have_no_snapshots_unless_the_settings_say_so(dev: Templates) -
     assert "SnapStart" not in function(dev)
 
 
-def test_without_item_keys_neither_functions_nor_the_gateway_log_them(dev: Templates, tmp_path: Path) -> None:
-    without = Templates(synthesise(context("dev", logs={"item_keys": False}), tmp_path), "dev")
-
+def test_without_item_keys_neither_functions_nor_the_gateway_log_them(dev: Templates, adjusted: Templates) -> None:
     def switches(templates: Templates) -> set[str]:
         return {
             each["Properties"]["Environment"]["Variables"]["LOG_ITEM_KEYS"]
@@ -274,6 +267,6 @@ def test_without_item_keys_neither_functions_nor_the_gateway_log_them(dev: Templ
             for each in of_type(templates[stack], "AWS::Lambda::Function").values()
         }
 
-    assert (switches(dev), switches(without)) == ({"true"}, {"false"})
+    assert (switches(dev), switches(adjusted)) == ({"true"}, {"false"})
     assert "$context.path" in stage(dev)["AccessLogSettings"]["Format"]
-    assert "$context.path" not in stage(without)["AccessLogSettings"]["Format"]
+    assert "$context.path" not in stage(adjusted)["AccessLogSettings"]["Format"]

@@ -1,12 +1,11 @@
 """The changes stack: permissions, delivery of records, and retries."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dynashard_serving.changes.settings import Settings
-from tests.infra.templates import Templates, context, of_type, short, statements, synthesise
+from tests.infra.templates import EVENT_BUS, Templates, of_type, short, statements
 
 pytestmark = pytest.mark.infra
 
@@ -60,11 +59,9 @@ def test_failed_changes_are_kept_for_two_weeks_encrypted_and_only_over_tls(dev: 
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
 
 
-def test_parallelization_and_memory_are_settings(tmp_path: Path) -> None:
-    templates = Templates(synthesise(context("dev", changes={"lanes": 10, "memory_mb": 2048}), tmp_path), "dev")
-
-    assert properties_of(templates["Changes"], "AWS::Lambda::EventSourceMapping")["ParallelizationFactor"] == 10
-    assert properties_of(templates["Changes"], "AWS::Lambda::Function")["MemorySize"] == 2048
+def test_parallelization_and_memory_are_settings(adjusted: Templates) -> None:
+    assert properties_of(adjusted["Changes"], "AWS::Lambda::EventSourceMapping")["ParallelizationFactor"] == 10
+    assert properties_of(adjusted["Changes"], "AWS::Lambda::Function")["MemorySize"] == 2048
 
 
 def test_a_change_is_retried_for_long_and_never_just_dropped(dev: Templates) -> None:
@@ -103,11 +100,8 @@ def test_the_function_gets_every_variable_it_needs(dev: Templates) -> None:
     assert settings.growth_mode == "on"
 
 
-def test_growth_and_the_transport_are_settings(tmp_path: Path) -> None:
-    growth = {"mode": "dry_run", "cooldown_seconds": 60, "quiet_seconds": 600}
-    templates = Templates(synthesise(context("dev", growth=growth, transport="direct"), tmp_path), "dev")
-
-    function = properties_of(templates["Changes"], "AWS::Lambda::Function")
+def test_growth_and_the_transport_are_settings(adjusted: Templates) -> None:
+    function = properties_of(adjusted["Changes"], "AWS::Lambda::Function")
     settings = Settings.from_env(function["Environment"]["Variables"])
 
     assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == (
@@ -127,13 +121,11 @@ def test_others_find_the_bus_by_its_name_and_by_outputs(dev: Templates) -> None:
     assert outputs["EventSource"]["Value"] == "dynashard"
 
 
-def test_a_bus_that_exists_and_the_source_are_settings(tmp_path: Path) -> None:
-    arn = "arn:aws:events:eu-central-1:111122223333:event-bus/company"
-    changes = {"event_bus": arn, "event_source": "oncall.backend"}
-    template = Templates(synthesise(context("dev", changes=changes), tmp_path), "dev")["Changes"]
+def test_a_bus_that_exists_and_the_source_are_settings(adjusted: Templates) -> None:
+    template = adjusted["Changes"]
 
     settings = Settings.from_env(properties_of(template, "AWS::Lambda::Function")["Environment"]["Variables"])
 
-    assert (settings.event_bus, settings.event_source) == (arn, "oncall.backend")
-    assert statements(template, "FollowRole")[arn] == ["events:PutEvents"]
+    assert (settings.event_bus, settings.event_source) == (EVENT_BUS, "oncall.backend")
+    assert statements(template, "FollowRole")[EVENT_BUS] == ["events:PutEvents"]
     assert of_type(template, "AWS::Events::EventBus") == {}

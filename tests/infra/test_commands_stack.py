@@ -1,10 +1,8 @@
 """The commands stack: a function with the permissions of the API's, invoked only through IAM."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.infra.templates import Templates, context, of_type, short, statements, synthesise
+from tests.infra.templates import Templates, of_type, short, statements
 from tests.roles import Role
 
 pytestmark = pytest.mark.infra
@@ -56,11 +54,10 @@ def test_it_gets_the_names_of_its_resources_and_its_own_name_is_an_output(dev: T
     assert short(template["Outputs"]["CommandsFunction"]["Value"]).endswith(":live")
 
 
-def test_its_memory_its_share_of_the_account_and_its_strictness_are_settings(dev: Templates, tmp_path: Path) -> None:
-    commands = {"memory_mb": 512, "reserved_concurrency": 30, "caller_required": True}
-    changed = context("dev", commands=commands, reserve_concurrency=True)
-    other = Templates(synthesise(changed, tmp_path), "dev")
-    [larger], [shipped] = (of_type(each["Commands"], "AWS::Lambda::Function").values() for each in (other, dev))
+def test_its_memory_its_share_of_the_account_and_its_strictness_are_settings(
+    dev: Templates, adjusted: Templates
+) -> None:
+    [larger], [shipped] = (of_type(each["Commands"], "AWS::Lambda::Function").values() for each in (adjusted, dev))
 
     sizes = [
         (each["Properties"]["MemorySize"], each["Properties"].get("ReservedConcurrentExecutions"))

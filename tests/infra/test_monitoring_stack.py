@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from dynashard_cdk.saved_queries import QUERIES
 from dynashard_serving.telemetry.metric_names import UNAUTHORIZED
 from tests.infra.conftest import Synthesised
 from tests.infra.emitted import DYNASHARD, emitted
-from tests.infra.templates import Templates, alarms_in, context, of_type, short, synthesise
+from tests.infra.templates import Templates, alarms_in, of_type, short
 
 pytestmark = pytest.mark.infra
 
@@ -255,10 +254,6 @@ def test_the_local_environment_has_no_monitoring(synthesised: Synthesised) -> No
     assert not [path for path in synthesised("local", None).files if "Monitoring" in path.name]
 
 
-def test_alarms_can_link_pages_that_are_published(tmp_path: Path) -> None:
-    given = context("dev", monitoring={"runbooks": "https://wiki.example.com/runbooks"})
-
-    templates = Templates(synthesise(given, tmp_path), "dev")
-
-    alarm = alarms_in(templates["Monitoring"])["latency"]
+def test_alarms_can_link_pages_that_are_published(adjusted: Templates) -> None:
+    alarm = alarms_in(adjusted["Monitoring"])["latency"]
     assert alarm["AlarmDescription"].endswith(" https://wiki.example.com/runbooks/latency.md")

@@ -21,6 +21,9 @@ CAUGHT_BY: Final = {
     "readers learn of parts last": 115,
     "parts are published without waiting": 1109,
     "a late answer is believed": 338,
+    "a part gives what it has not": 52,
+    "a refusal is of no moment": 32,
+    "a lost answer was not executed": 28,
 }
 """Seeds that catch mutants for which a search takes long; if the schedules change, another one is searched for."""
 

@@ -19,6 +19,7 @@ CHUNKS, CHUNK = (20, 100) if DEEP else (1, 40)
 MOST: Final = 1000
 """The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final[Mapping[str, int]] = {
+    "no lease": 32,
     "eager mover": 291,
     "a create is sent again": 384,
     "a delete is sent again": 159,
@@ -27,6 +28,8 @@ CAUGHT_BY: Final[Mapping[str, int]] = {
     "a delete on a revision finds nothing, so it is done": 536,
     "a guarded delete goes on without proof": 481,
     "a transaction's refusal is final": 162,
+    "a transaction's token is forgotten": 16,
+    "a transaction is settled by another token": 51,
     "an epoch is confirmed before every view has it (wait)": 12,
     "an epoch is confirmed too late (early)": 106,
     "a pending epoch is not settled (settle)": 11,

@@ -2,19 +2,16 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.typescript import BIN, CLIENT, ROOT, compiled, run
+from tests.typescript import CLIENT, ROOT, compiled, run, types_of_document
 
 pytestmark = pytest.mark.unit
 
 
-def test_the_types_are_those_of_the_openapi_document(tmp_path: Path) -> None:
-    generated = tmp_path / "schema.ts"
-
-    run(BIN / "openapi-typescript", "docs/openapi.json", "--default-non-nullable", "false", "--output", generated)
+def test_the_types_are_those_of_the_openapi_document(tmp_path_factory: pytest.TempPathFactory) -> None:
+    generated = types_of_document(tmp_path_factory)
 
     assert generated.read_text() == (CLIENT / "src" / "schema.ts").read_text(), "the API has changed: run `make client`"
 

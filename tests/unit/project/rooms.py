@@ -1,7 +1,7 @@
 """The rooms of the checkout and their modules, for tests about imports."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -73,6 +73,11 @@ def parsed(code: str) -> ast.Module:
     return ast.parse(code)
 
 
+@cache
+def imported_by(code: str) -> Sequence[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(parsed(code)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 @dataclass(frozen=True)
 class Source:
     """A module: its dotted name, whether it is a package, and its code."""
@@ -90,10 +95,10 @@ class Source:
     def imports(self) -> list[str]:
         """Every module that it imports, anywhere in the file. `from a import b` counts as `a.b`."""
         found = []
-        for node in ast.walk(self.tree):
+        for node in imported_by(self.code):
             if isinstance(node, ast.Import):
                 found += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 origin = self.origin(node)
                 found += [f"{origin}.{alias.name}" for alias in node.names]
         return found
@@ -107,13 +112,16 @@ class Source:
         return ".".join([*home, *([node.module] if node.module else [])])
 
 
-def sources(place: str) -> Iterator[Source]:
-    """Yield the modules of a place."""
+@cache
+def sources(place: str) -> Sequence[Source]:
+    """Return the modules of a place."""
+    found = []
     for path in sorted(PLACES[place].rglob("*.py")):
         parts = [place, *path.relative_to(PLACES[place]).with_suffix("").parts]
         package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if package else parts)
-        yield Source(name, package, path.read_text("utf-8"))
+        found.append(Source(name, package, path.read_text("utf-8")))
+    return found
 
 
 def everything() -> list[Source]:

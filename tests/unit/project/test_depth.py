@@ -26,6 +26,14 @@ def test_the_profile_decides(monkeypatch: pytest.MonkeyPatch, deep: int, default
     assert examples(deep) == deep
 
 
+def test_a_test_may_need_fewer_examples_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert examples(20_000, default=150) == 150
+
+    monkeypatch.setenv(VARIABLE, "deep")
+    assert examples(20_000, default=150) == 20_000
+
+
 def test_a_profile_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "shallow")
 

@@ -221,12 +221,18 @@ def commands() -> Iterator[tuple[str, str]]:
                 yield snippet.place, found[1]
 
 
+@cache
+def command_line() -> Any:
+    """Return the command line. Typer takes long to build all of its commands."""
+    return get_command(app)
+
+
 @pytest.mark.parametrize(("place", "line"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_")[:60])
 def test_the_command_line_accepts_the_printed_commands(place: str, line: str) -> None:
     words = shlex.split(line, comments=True)
     ends = [at for at, word in enumerate(words) if word in ("|", "||", ">", "&&", ";")]
     arguments = words[: ends[0]] if ends else words
-    command = get_command(app)
+    command = command_line()
     name = "dynashard"
 
     while isinstance(command, TyperGroup):
