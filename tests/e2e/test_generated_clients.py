@@ -60,7 +60,6 @@ def test_a_generated_python_client_has_every_operation_and_creates_lists_and_pat
     }
 
 
-@pytest.mark.deep
 def test_generated_typescript_types_have_every_operation_and_create_list_and_patch(
     local_stack: LocalProcess, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
