@@ -8,8 +8,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from dynashard import Dynashard, Entity, Key, Put, Registry, Shards
+from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards
 from dynashard.errors import (
     DeclarationError,
     DynashardError,
@@ -206,7 +207,7 @@ def test_a_source_that_keeps_changing_is_retried_later(world: World) -> None:
     world.case("a", "ada")
     titles = iter(range(10_000))
     db = world.db([meanwhile("TransactWriteItems", lambda: world.case(str(next(titles)), "ada"), nth=None)])
-    object.__setattr__(db.store, "retry_policy", type(db.store.retry_policy)(seconds=0.0))
+    db.store = structs.replace(db.store, retry_policy=RetryPolicy(seconds=0.0))
 
     with pytest.raises(DynashardError) as raised:
         PARTS.materializer(db).carry(KEY)
