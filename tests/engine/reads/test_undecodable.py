@@ -26,13 +26,12 @@ ODD: dict[str, dict[str, Any]] = {
 """Rows that do not fit, by their sort keys: of another type, of another key, and without what the layer stores."""
 
 
-@pytest.fixture
-def notes(world: World, dynamodb: RawDynamoDB) -> tuple[Collection[Any], dict[str, str], set[str]]:
-    """A tenant with 300 rows, 5 of which do not fit, and the ids of the others."""
+@pytest.fixture(scope="module")
+def stored(world: World, dynamodb: RawDynamoDB) -> tuple[str, set[str]]:
+    """A tenant with 300 rows, 5 of which do not fit, and the ids of the others. No test changes them."""
     world.counts, of = Counts(16), tenant()
-    items = world.collection()
     fitting = [note.model_copy(update={"expires_at": None}) for note in some_notes(Random(7), SIZE - 5, of=of)]
-    items.batch_write(put=[note.model_copy(update={"group": "g"}) for note in fitting])
+    world.collection().batch_write(put=[note.model_copy(update={"group": "g"}) for note in fitting])
     entity = definition(Note)
     for sort, odd in ODD.items():
         key = entity.key_of({"tenant": of, "id": sort})
@@ -43,7 +42,15 @@ def notes(world: World, dynamodb: RawDynamoDB) -> tuple[Collection[Any], dict[st
             row |= {"group": {"S": "g"}, "rank": {"S": "r1"}, **odd}
         dynamodb.call("PutItem", TableName=world.table, Item=row)
     assert all(alive(note) for note in fitting)
-    return items, {"tenant": of}, {note.id for note in fitting}
+    return of, {note.id for note in fitting}
+
+
+@pytest.fixture
+def notes(world: World, stored: tuple[str, set[str]]) -> tuple[Collection[Any], dict[str, str], set[str]]:
+    """A collection, the partition of the tenant, and the ids of its rows that fit."""
+    world.counts = Counts(16)
+    of, fitting = stored
+    return world.collection(), {"tenant": of}, fitting
 
 
 def pages(items: Collection[Any], partition: Any, **asked: Any) -> tuple[list[str], list[str]]:
