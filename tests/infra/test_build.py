@@ -10,6 +10,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from dynashard_cdk.build import LAMBDA_PYTHON, SERVICES, TARGETS, BuildError, Target, assets_of, build, size_of
 from dynashard_cdk.bundling import LAYERS
@@ -35,7 +36,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The assets for Lambda; by default those for this machine, which `make test` has built by the same code."""
     if DEEP:
         return made_once(tmp_path_factory, "build", lambda folder: build(TARGETS["lambda"], folder, ROOT))
-    subprocess.run(["make", "--silent", "build/host/.done"], cwd=ROOT, check=True)  # noqa: S607 - from the user's PATH
+    # The tests of a deployment build it too, in other workers: see tests/e2e/deployment.py.
+    with FileLock(ROOT / "build" / ".e2e.lock"):
+        subprocess.run(["make", "--silent", "build/host/.done"], cwd=ROOT, check=True)  # noqa: S607 - on the user's PATH
     return ROOT / TARGETS["host"].folder
 
 
