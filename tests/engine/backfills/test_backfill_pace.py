@@ -6,28 +6,20 @@ from typing import Any
 
 import pytest
 
-from dynashard import definition
-from dynashard.backfills import Backfill, IndexBuild, Migration, Options, Report
-from dynashard.resharding.scope import Family
-from dynashard.runtime import Runtime
-from dynashard.service import Dynashard
+from dynashard.backfills import Options, Report
 from dynashard.testing.faults import Fault, FaultyTransport, Send
-from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from dynashard_checks.changed_models.entities import TENANT, NewPart, OldPart
+from tests.engine.backfills.backfill_world import DEFAULT, backfill_of, filled
 from tests.engine.resharding.resharding_world import Moving, moving_world
 
 pytestmark = pytest.mark.engine
-
-DEFAULT = Options()
 
 
 @pytest.fixture
 def world(wire: Transport, table: str) -> Iterator[Moving]:
     with moving_world(wire, table) as made:
-        things = [OldPart(tenant=TENANT, id=f"{n:03d}", name=f"a {n:03d}", amount=str(n)) for n in range(90)]
-        made.of(OldPart).batch_write(put=things)
+        filled(made, 90)
         yield made
 
 
@@ -37,21 +29,6 @@ class KilledError(Exception):
 
 def killed(_send: Send, _request: Any) -> Wire:
     raise KilledError
-
-
-def backfill(world: Moving, kind: str, wire: Transport, options: Options = DEFAULT) -> Backfill:
-    """Return a migration, or the build of an index with this name."""
-    topology = LeasedTopology(world.inner, world.topology, lease=30.0)
-    runtime = Runtime(world.clock, world.sleep)
-    store = Dynashard(wire, table=world.table, topology=topology, cursor_keys=["k" * 16], runtime=runtime).store
-    entity = definition(NewPart)
-    family = Family([entity])
-    work = (
-        Migration(store, entity, family)
-        if kind == "migrate"
-        else IndexBuild(store, entity, family, entity.indexes[kind])
-    )
-    return Backfill(store, world.topology, work, options)
 
 
 def scans(wire: FaultyTransport) -> list[Any]:
@@ -67,17 +44,17 @@ def noted(world: Moving, wire: FaultyTransport) -> int:
 def test_a_page_is_what_is_written_in_a_tenth_of_a_second(world: Moving, kind: str, items: int) -> None:
     wire = FaultyTransport(world.inner)
 
-    report = backfill(world, kind, wire).run()
+    report = backfill_of(world, kind, wire).run()
 
     assert (report.complete, report.written) == (True, 90)
     assert [each["Limit"] for each in scans(wire)][:2] == [items, items]
 
 
 def test_pages_of_items_that_need_no_write_grow(world: Moving) -> None:
-    backfill(world, "by_amount", world.inner).run()
+    backfill_of(world, "by_amount", world.inner).run()
     wire = FaultyTransport(world.inner)
 
-    report = backfill(world, "by_amount", wire, replace(DEFAULT, chunk=70)).run()
+    report = backfill_of(world, "by_amount", wire, replace(DEFAULT, chunk=70)).run()
 
     assert report.written == 0
     assert [each["Limit"] for each in scans(wire)] == [20, 40, 70]
@@ -86,7 +63,7 @@ def test_pages_of_items_that_need_no_write_grow(world: Moving) -> None:
 def test_the_table_is_read_from_start_to_end_if_one_partition_can_give_the_units(world: Moving) -> None:
     wire = FaultyTransport(world.inner)
 
-    report = backfill(world, "migrate", wire).run()
+    report = backfill_of(world, "migrate", wire).run()
 
     assert report.tasks == 1
     assert all("Segment" not in each for each in scans(wire))
@@ -113,7 +90,7 @@ def test_more_units_are_shared_by_more_workers(options: Options, workers: int, t
 def test_workers_share_the_units(world: Moving, workers: int, tasks: int, items: int) -> None:
     wire = FaultyTransport(world.inner)
 
-    backfill(world, "migrate", wire, Options(workers=workers, tasks=tasks)).run()
+    backfill_of(world, "migrate", wire, Options(workers=workers, tasks=tasks)).run()
 
     assert scans(wire)[0]["Limit"] == items
 
@@ -126,7 +103,7 @@ def test_the_time_of_a_write_counts_towards_the_wait_for_the_next(world: Moving)
     wire = FaultyTransport(world.inner, [Fault("UpdateItem", slow, nth=None, text=world.table)])
     began = world.clock()
 
-    report = backfill(world, "by_amount", wire, Options(write_units=20.0)).run()
+    report = backfill_of(world, "by_amount", wire, Options(write_units=20.0)).run()
 
     assert report.written == 90
     # 3 units for each item at 20 a second; otherwise each write would add its 0.06 s.
@@ -136,7 +113,7 @@ def test_the_time_of_a_write_counts_towards_the_wait_for_the_next(world: Moving)
 def test_workers_are_far_apart(world: Moving) -> None:
     wire = FaultyTransport(world.inner)
 
-    report = backfill(world, "migrate", wire, Options(workers=2, tasks=6)).run()
+    report = backfill_of(world, "migrate", wire, Options(workers=2, tasks=6)).run()
 
     order = list(dict.fromkeys(each["Segment"] for each in scans(wire)))
     assert (report.complete, report.written) == (True, 90)
@@ -146,10 +123,10 @@ def test_workers_are_far_apart(world: Moving) -> None:
 def test_a_backfill_that_a_release_with_segments_began_is_ended_in_these(world: Moving) -> None:
     reports: list[Report] = []
     begun = Options(workers=2, tasks=8, chunk=2, seconds=0.01)
-    first = backfill(world, "migrate", world.inner, begun).run(reports.append, lambda: bool(reports))
+    first = backfill_of(world, "migrate", world.inner, begun).run(reports.append, lambda: bool(reports))
     wire = FaultyTransport(world.inner)
 
-    report = backfill(world, "migrate", wire).run()
+    report = backfill_of(world, "migrate", wire).run()
 
     assert (first.complete, report.complete, report.written) == (False, True, 90)
     assert {each["TotalSegments"] for each in scans(wire)} == {8}
@@ -160,7 +137,7 @@ def test_progress_is_noted_once_a_second(world: Moving) -> None:
     wire = FaultyTransport(world.inner)
     began = world.clock()
 
-    report = backfill(world, "by_amount", wire, Options(write_units=20.0, seconds=1e9, chunk=2)).run()
+    report = backfill_of(world, "by_amount", wire, Options(write_units=20.0, seconds=1e9, chunk=2)).run()
 
     seconds = world.clock() - began
     assert report.written == 90
@@ -173,9 +150,9 @@ def test_a_kill_loses_the_note_of_about_a_second_of_work(world: Moving) -> None:
     options = Options(write_units=20.0, seconds=1e9)
 
     with pytest.raises(KilledError):
-        backfill(world, "by_amount", dies, options).run()
+        backfill_of(world, "by_amount", dies, options).run()
     missing = sum("GSI2PK" not in item for item in world.raw())
-    report = backfill(world, "by_amount", world.inner, options).run()
+    report = backfill_of(world, "by_amount", world.inner, options).run()
 
     assert report.complete
     # What it had written is counted, but for two pages of ten.

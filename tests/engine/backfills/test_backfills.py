@@ -1,22 +1,20 @@
 """Backfills: all items of earlier versions are migrated, and all entries of an index written; killed ones go on."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dynashard import Key, Registry, definition
-from dynashard.backfills import Backfill, IndexBuild, Migration, Options, Report
+from dynashard.backfills import Backfill, Options, Report
 from dynashard.entity import Entity
 from dynashard.errors import NotFoundError
 from dynashard.resharding import Scope
-from dynashard.resharding.scope import Family
-from dynashard.runtime import Runtime
-from dynashard.service import Dynashard
 from dynashard.testing.faults import FaultyTransport, lost_answer
-from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
-from dynashard_checks.changed_models.entities import TENANT, NewPart, OldPart
+from dynashard_checks.changed_models.entities import TENANT, NewPart
+from tests.engine.backfills.backfill_world import backfill_of, filled
 from tests.engine.resharding.resharding_world import Moving, moving_world
 
 pytestmark = pytest.mark.engine
@@ -31,27 +29,8 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
         yield made
 
 
-def filled(world: Moving, count: int) -> None:
-    world.of(OldPart).batch_write(
-        put=[OldPart(**PART, id=f"{n:03d}", name=f"a {n:03d}", amount=str(n)) for n in range(count)]
-    )
-
-
 def backfill(world: Moving, kind: str = "migrate", transport: Transport | None = None, **options: Any) -> Backfill:
-    """Return a backfill of version 2, as a new process has it."""
-    inner = transport or world.inner
-    topology = LeasedTopology(inner, world.topology, lease=30.0)
-    runtime = Runtime(world.clock, world.sleep)
-    store = Dynashard(inner, table=world.table, topology=topology, cursor_keys=["k" * 16], runtime=runtime).store
-    entity = definition(NewPart)
-    family = Family([entity])
-    work = (
-        Migration(store, entity, family)
-        if kind == "migrate"
-        else IndexBuild(store, entity, family, entity.indexes[kind])
-    )
-    chosen = {name: getattr(FAST, name) for name in FAST.__dataclass_fields__} | options
-    return Backfill(store, world.topology, work, Options(**chosen))
+    return backfill_of(world, kind, transport or world.inner, replace(FAST, **options))
 
 
 def versions(world: Moving) -> list[str]:

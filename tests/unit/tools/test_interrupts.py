@@ -19,6 +19,10 @@ from dynashard_tools.interrupts import not_lost
 
 class Connection: ...
 
+class Slow:
+    def __del__(self):
+        read_for_ever()
+
 def interrupted(_reference):
     signal.raise_signal(signal.SIGINT)
 
@@ -26,26 +30,11 @@ def read_for_ever():
     never, _writer = os.pipe()
     os.read(never, 1)
 """
-THE_READ_ENDS = """
+DROPPED = """
 with not_lost():
     try:
         with on_interrupt(lambda: "2 of 5 are done"):
-            connection = Connection()
-            reference = weakref.ref(connection, interrupted)
-            del connection
-            read_for_ever()
-    except CommandInterruptedError as error:
-        print(error)
-"""
-DROPPED_TWICE = """
-class Slow:
-    def __del__(self):
-        read_for_ever()
-
-with not_lost():
-    try:
-        with on_interrupt(lambda: "2 of 5 are done"):
-            connection, slow = Connection(), Slow()
+            connection, slow = Connection(), Slow() if {twice} else None
             reference = weakref.ref(connection, interrupted)
             del connection
             del slow
@@ -72,9 +61,9 @@ def run(body: str) -> subprocess.CompletedProcess[str]:
         )
 
 
-@pytest.mark.parametrize("body", [THE_READ_ENDS, DROPPED_TWICE])
-def test_an_interrupt_that_a_finaliser_drops_ends_the_command(body: str) -> None:
-    ended = run(body)
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+def test_an_interrupt_that_a_finaliser_drops_ends_the_command(*, twice: bool) -> None:
+    ended = run(DROPPED.format(twice=twice))
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted; 2 of 5 are done\n", "")
 
