@@ -11,6 +11,7 @@ from dynashard.entity import ItemKey, Ulid
 from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError, KeyTooFarAheadError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds, KeyClock
 from dynashard.key_time import ULID
+from dynashard.runtime import Runtime
 from dynashard.transport.clock_offset import ClockOffset
 from tests.declaring import declare, sorted_by
 
@@ -128,3 +129,35 @@ def test_a_clock_that_is_off_writes_nothing_and_says_by_how_much(off: float, sho
 
 def test_a_clock_that_is_nearly_right_writes() -> None:
     Process(off=0.5).keys.require_writable(PAPER, key(0))
+
+
+class Set:
+    """A clock that is set after an answer that took five seconds, and was dated when it came."""
+
+    def __init__(self, off: float) -> None:
+        self.off = 0.0
+        self.offset = ClockOffset(Runtime(clock=lambda: NOW + self.off, monotonic=lambda: NOW))
+        self.answer(NOW - 5.0)
+        self.off = off
+        self.keys = KeyClock(lambda: NOW + self.off, self.offset, BOUNDS)
+
+    def answer(self, sent: float) -> None:
+        self.offset.observe(format_datetime(datetime.fromtimestamp(NOW, UTC), usegmt=True), sent, NOW + self.off)
+
+
+@pytest.mark.parametrize("off", [-5.0, -4.5])
+def test_a_clock_that_was_set_to_the_time_of_the_last_request_is_measured_anew(off: float) -> None:
+    clock = Set(off)
+
+    with pytest.raises(ClockOffError, match=re.escape(f"is {0.5 - off:.1f} s behind, and at most 2 s")):
+        clock.keys.require_writable(PAPER, key(-9), lambda *_: clock.answer(NOW + clock.off))
+
+
+def test_nothing_is_written_by_a_clock_that_was_set_while_no_answer_says_how_far_it_is_off() -> None:
+    clock, asked = Set(-5.0), []
+
+    with pytest.raises(ClockOffError, match="was set, and no answer of DynamoDB has shown since how far"):
+        clock.keys.require_writable(PAPER, key(-9), lambda _, asking: asked.append(asking))
+
+    assert asked == [key(-9)] * 2
+    assert clock.offset.exceeds(1e9)

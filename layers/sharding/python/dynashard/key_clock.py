@@ -128,6 +128,8 @@ class KeyClock:
     def _require_right_clock(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn) -> bool:
         offset, most, learned = self.offset, self.bounds.off, False
         if not offset.date or offset.outdated:
+            # The clock may have been set to a time at which the last answer would say as much as the next.
+            offset.take_next()
             learn(entity, key)
             learned = True
         for _ in range(_ASKED):
@@ -215,13 +217,21 @@ class KeyClock:
 
 def clock_off(offset: ClockOffset, bounds: ClockBounds, why: str) -> ClockOffError:
     """Return the error of a process whose clock is off; `why` says what depends on it."""
-    off, verb = offset.seconds or 0.0, "is"
-    if abs(off) <= bounds.off:
+    off = offset.seconds or 0.0
+    if offset.outdated:
+        found = "was set, and no answer of DynamoDB has shown since how far it is off"
+    elif abs(off) <= bounds.off:
         # DynamoDB's answers were slow, or they came at the same time of a second.
-        off, verb = offset.furthest, "may be"
-    side = "ahead" if off > 0 else "behind"
+        off = offset.furthest
+        found = f"may be {_off_by(off)}"
+    else:
+        found = f"is {_off_by(off)}"
     return ClockOffError(
-        f"this process's clock {verb} {abs(off):.1f} s {side}, and at most {bounds.off:g} s are allowed: {why}. "
+        f"this process's clock {found}, and at most {bounds.off:g} s are allowed: {why}. "
         "Correct the clock; another process can do the same now",
         off=round(off, 1),
     )
+
+
+def _off_by(seconds: float) -> str:
+    return f"{abs(seconds):.1f} s {'ahead' if seconds > 0 else 'behind'}"

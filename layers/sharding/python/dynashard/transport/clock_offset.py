@@ -99,9 +99,13 @@ class ClockOffset:
         return self._known is not None and self._range() is None
 
     def exceeds(self, most: float) -> bool:
-        """Whether the clock is off by more than `most` seconds, or may be; False if nothing is known."""
+        """Whether the clock is off by more than `most` seconds, or may be; False as long as no answer had a date."""
         known = self._range()
-        return known is not None and max(-known.low, known.high) > most
+        return self._known is not None and (known is None or max(-known.low, known.high) > most)
+
+    def take_next(self) -> None:
+        """Take the next answer, also if it shows no more than the last one would if the clock had not been set."""
+        self.date = ""
 
     def _range(self) -> Range | None:
         known = self._known
