@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from dynashard.errors import DeclarationError, DynashardError
 from dynashard_local.root import backend_root, importable
-from dynashard_tools.failure import FAILED, CommandError
+from dynashard_tools.failure import FAILED, INTERRUPTED, CommandError
 from dynashard_tools.interrupts import not_lost
 from dynashard_tools.program import VARIABLE
 
@@ -28,6 +28,9 @@ def main() -> None:
         # Commands report errors of the files they are given; other errors are the machine's, such as a full disk.
         where = "" if error.filename is None else f"{error.filename}: "
         _end(f"{where}{error.strerror or error}")
+    except KeyboardInterrupt:
+        # Commands that have begun say what they have done.
+        _end("interrupted; nothing was done", INTERRUPTED)
 
 
 def _commands() -> Callable[..., object]:

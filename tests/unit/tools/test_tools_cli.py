@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import signals_as_by_default
+
 pytestmark = pytest.mark.unit
 
 Ended = subprocess.CompletedProcess[str]
@@ -44,6 +46,16 @@ def test_a_wrong_declaration_is_one_line(tmp_path: Path, arguments: list[str]) -
     [line] = ended.stderr.splitlines()
     assert line.startswith("error: the domain cannot be used: thing.v1.Thing")
     assert "7" in line
+
+
+def test_an_interrupt_before_a_command_has_begun_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "domain.py").write_text("import signal\n\nsignal.raise_signal(signal.SIGINT)\n")
+
+    with signals_as_by_default():
+        ended = run("topology", PYTHONPATH=str(tmp_path))
+
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "error: interrupted; nothing was done\n"
 
 
 def test_a_command_outside_of_a_backend_says_where_it_works() -> None:
