@@ -105,7 +105,7 @@ class ClockOffset:
 
     def take_next(self) -> None:
         """Take the next answer, also if it shows no more than the last one would if the clock had not been set."""
-        self.date = ""
+        self.again = self.since
 
     def _range(self) -> Range | None:
         known = self._known
