@@ -89,6 +89,7 @@ class Declared(Templates, Protocol):
     updated_fields: frozenset[str]
     key_fields: tuple[str, ...]
     nested: bool
+    typed_dicts: bool
     checks: dict[str, Callable[[Mapping[str, Any]], object]]
 
     @property
@@ -99,6 +100,11 @@ class Declared(Templates, Protocol):
     @property
     def model(self) -> type[Record]:
         """The class of its items."""
+        ...
+
+    @property
+    def rewritten(self) -> frozenset[str]:
+        """The fields whose values may be read as objects of another form than they are stored in."""
         ...
 
     @property

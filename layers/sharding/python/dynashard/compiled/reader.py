@@ -6,10 +6,12 @@ and compared with the stored one, which decides whether the item stands where it
 pydantic makes it.
 
 A function returns None for what it does not know: a relocation marker, an adopted item, an attribute of another type, a
-value that is refused. The reference codec reads those, and has the errors.
+value that is refused, an object that a validator made of something else. The reference codec reads those, and has the
+errors.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -168,6 +170,9 @@ class _Reader:
         self._lines.append("absent = 0")
         for field in self._fields:
             self._take(field, whole=True, absent=[f"absent |= {given.bit(field.name)}"] if field.stored else [])
+            if field.name in self._entity.rewritten:
+                differs = f"not {self._has_form()}({field.value}, found)"
+                self._lines.append(f"if found is not unset and {differs}: return None")
         # A set of twelve names takes a fourth of an item's memory, so complete items share one; see `Record`.
         self._lines.append(f"present = {use(given)}[absent].copy() if absent else {use(given[0])}")
         self._compare({field.name: field.value for field in self._fields})
@@ -198,6 +203,9 @@ class _Reader:
         self._lines += [f"item = {self._function.use(validate)}(values{more})", "fields = item.__dict__"]
         compared = key_fields(self._entity, *([self._index] if self._index else []))
         for field in self._fields:
+            if field.name in self._entity.rewritten:
+                read = f"{self._has_form()}(fields[{field.name!r}], None if {field.found} is unset else {field.found})"
+                self._lines.append(f"if {field.name!r} in item.__pydantic_fields_set__ and not {read}: return None")
             if field.name in compared:
                 self._lines.append(f"{field.value} = fields[{field.name!r}]")
         self._compare({field.name: field.value for field in self._fields if field.name in compared})
@@ -228,6 +236,12 @@ class _Reader:
             "else:",
             *(f"    {line}" for line in present),
         ]
+
+    def _has_form(self) -> str:
+        """Return the name of the function that says whether a value has the form in which it is stored."""
+        from dynashard.compiled.stored_form import has_stored_form  # noqa: PLC0415 - few items have objects
+
+        return self._function.use(partial(has_stored_form, typed_dicts=self._entity.typed_dicts))
 
     def _compare(self, values: Mapping[str, str], *, stored: bool = False) -> None:
         """Add the lines that compare the keys of the fields, which have these values, with the stored ones.

@@ -49,7 +49,7 @@ def compile_entity(
             'sort="{id}" in the key, or leave shards out'
         )
     versions = versions_of(version, upgrade)
-    definition = EntityDefinition(model, name, key, shards, expires, nested_kinds=kinds, versions=versions)
+    definition = EntityDefinition(model, name, key, shards, expires, object_kinds=kinds, versions=versions)
     if shards is not None and not definition.sort.fields:
         raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
     for stamp in definition.server_fields.intersection(definition.key_fields):

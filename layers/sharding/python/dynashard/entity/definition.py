@@ -26,9 +26,10 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
+from dynashard.entity.mistakes import NESTED
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
-from dynashard.entity.versions import UNVERSIONED, Versions, as_upgraded, undecodable
+from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
@@ -80,7 +81,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         shards: Shards | None,
         expires: str | None,
         *,
-        nested_kinds: Collection[str],
+        object_kinds: Collection[str],
         versions: Versions = UNVERSIONED,
     ) -> None:
         self.name = name
@@ -116,10 +117,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self._stored = frozenset(fields) - {expires} - self.attachments.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
-        self.nested = bool(nested_kinds)
-        self.typed_dicts = "typed-dict" in nested_kinds
+        self._objects = bool(object_kinds)
+        self.nested = not NESTED.isdisjoint(object_kinds)
+        self.typed_dicts = "typed-dict" in object_kinds
         # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
-        self._options: dict[str, Any] = {"extra": "ignore"} if nested_kinds else {}
+        self._options: dict[str, Any] = {"extra": "ignore"} if self.nested else {}
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._parts = lru_cache(maxsize=64)(self._part_reader)
         self._documents = lru_cache(maxsize=4)(self._document_reader)
@@ -318,7 +320,18 @@ class EntityDefinition(KeyTemplates, Generic[T]):
                 raise undecodable(self, wire, problem)
         except MALFORMED as error:
             raise undecodable(self, wire, f"its attributes are not as the layer stores them: {error!r}") from error
+        if upgraded is None and self.rewritten and not self._has_stored_form(item, wire):
+            # As one of an earlier version: its next write stores all of it.
+            upgraded = Upgraded(dict(wire), frozenset())
         return item if upgraded is None else as_upgraded(item, upgraded)
+
+    def _has_stored_form(self, item: T, wire: Mapping[str, Any]) -> bool:
+        from dynashard.compiled.stored_form import has_stored_form  # noqa: PLC0415 - as in `rewritten`
+
+        return all(
+            has_stored_form(item.__dict__[name], wire.get(name), typed_dicts=self.typed_dicts)
+            for name in self.rewritten & item.model_fields_set
+        )
 
     def _decode(self, wire: Mapping[str, Any]) -> T:
         values = {name: self.decode_field(name, wire[name]) for name in wire if name in self._stored}
@@ -334,6 +347,15 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             advice = "Give new fields a default, or migrate the stored items"
             raise undecodable(self, wire, f"{where}: {first['msg']}. {advice}") from error
         return with_revision(item, revision_in(wire))
+
+    @cached_property
+    def rewritten(self) -> frozenset[str]:
+        """The stored fields whose values may be read as objects of another form than they are stored in."""
+        if not self._objects:
+            return frozenset()
+        from dynashard.compiled.stored_form import rewritten_fields  # noqa: PLC0415 - few items have objects
+
+        return rewritten_fields(self.model) & self._stored
 
     @cached_property
     def stored_lists(self) -> "StoredLists":

@@ -18,7 +18,10 @@ from dynashard.entity.declaration import (
 )
 from dynashard.entity.serialization import NOT_SCHEMAS
 
-_NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
+NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
+"""Kinds of schemas of values with declared members."""
+_OBJECTS: Final = NESTED | {"dict", "any", "json", "function-plain"}
+"""Kinds of schemas of values that may be objects."""
 _FORBID: Final = '__pydantic_config__ = ConfigDict(extra="forbid")'
 _SYNONYMS: Final = {
     "expires": {"ttl", "expires_at", "expiry"},
@@ -105,16 +108,18 @@ def _require_types(what: str, part: Any, example: str) -> None:
 def check_nested(schema: object, own: type) -> frozenset[str]:
     """Refuse models in the fields that ignore unknown names, because data that a caller sends would be lost.
 
-    Return which kinds of models the core `schema` of the entity has besides its `own`: `model`, `typed-dict` and
-    `dataclass`.
+    Return the kinds of schemas of values that may be objects, which the core `schema` of the entity has besides that of
+    its `own` class.
     """
     found = set[str]()
     for each in _schemas(schema):
         kind, model = each.get("type"), each.get("cls")
         # The fields of a model are a dictionary too, and one of them may be called `type`.
-        if not isinstance(kind, str) or kind not in _NESTED or model is own:
+        if not isinstance(kind, str) or kind not in _OBJECTS or model is own:
             continue
         found.add(kind)
+        if kind not in NESTED:
+            continue
         config = each.get("config") or {}
         forbids = each.get("extra_behavior", config.get("extra_fields_behavior")) == "forbid"
         if isinstance(model, type) and not each.get("root_model") and not forbids:

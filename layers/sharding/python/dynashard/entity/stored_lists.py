@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from dynashard.compiled.stored_form import as_read
 from dynashard.model_schema import Schema, model_schema
 
 _OBJECTS: Final = frozenset({"model", "typed-dict", "dataclass"})
@@ -42,7 +43,7 @@ NONE: Final = StoredLists()
 def stored_lists(model: type[BaseModel]) -> StoredLists:
     """Return the lists of objects of a model that its items have as they are stored."""
     schema = model_schema(model)
-    if not all(each["type"] == "model" and _as_read(each) for each in schema.outer):
+    if not all(each["type"] == "model" and as_read(each) for each in schema.outer):
         # A validator of the whole may change every field.
         return NONE
     return StoredLists(_members(schema.fields, schema.definitions, ()))
@@ -59,7 +60,7 @@ def _within(schema: Schema, definitions: Mapping[str, Schema], above: tuple[str,
     if kind == "definition-ref":
         name = schema["schema_ref"]
         return NONE if name in above else _within(definitions[name], definitions, (*above, name))
-    if kind in _WITHIN or (kind == "model" and _as_read(schema)):
+    if kind in _WITHIN or (kind == "model" and as_read(schema)):
         return _within(schema["schema"], definitions, above)
     if kind in {"model-fields", "typed-dict"}:
         return StoredLists(_members(schema["fields"], definitions, above))
@@ -69,11 +70,6 @@ def _within(schema: Schema, definitions: Mapping[str, Schema], above: tuple[str,
     if kind == "list" and _is_object(schema.get("items_schema", {}), definitions):
         return StoredLists(items=_within(schema["items_schema"], definitions, above))
     return NONE
-
-
-def _as_read(model: Schema) -> bool:
-    """Whether nothing of a model's own runs once its fields are validated."""
-    return not model.get("custom_init") and model.get("post_init") in {None, "init_private_attributes"}
 
 
 def _is_object(schema: Schema, definitions: Mapping[str, Schema]) -> bool:

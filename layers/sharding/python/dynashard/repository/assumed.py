@@ -18,24 +18,29 @@ class Assumed(dict[str, Any]):
     """The stored form of a value that is not stored, or may not be."""
 
 
-def with_assumed(value: Any, encoded: Wire) -> Wire:
+class Complete(dict[str, Any]):
+    """The members of a mapping in their stored form. It holds whatever is stored, so no member is undeclared."""
+
+
+def with_assumed(value: Any, encoded: Wire, *, typed_dicts: bool) -> Wire:
     """Return the stored form of a decoded value, in which each member that is not stored is an `Assumed`.
 
-    A dataclass does not remember what it was given, so each of its members with a default is one.
+    A dataclass does not remember what it was given, so each of its members with a default is one. A mapping is
+    `Complete`, unless it may be one of `typed_dicts`.
     """
     if isinstance(value, RootModel):
-        return with_assumed(value.root, encoded)
+        return with_assumed(value.root, encoded, typed_dicts=typed_dicts)
     if "L" in encoded and isinstance(value, list):
-        return {"L": [with_assumed(*pair) for pair in zip(value, encoded["L"], strict=True)]}
+        pairs = zip(value, encoded["L"], strict=True)
+        return {"L": [with_assumed(*pair, typed_dicts=typed_dicts) for pair in pairs]}
     if "M" not in encoded:
         return encoded
     defaults = _defaults(value)
-    return {
-        "M": {
-            name: Assumed(member) if name in defaults else with_assumed(_member(value, name), member)
-            for name, member in encoded["M"].items()
-        }
+    members = {
+        name: Assumed(each) if name in defaults else with_assumed(_member(value, name), each, typed_dicts=typed_dicts)
+        for name, each in encoded["M"].items()
     }
+    return {"M": Complete(members) if isinstance(value, Mapping) and not typed_dicts else members}
 
 
 def _defaults(value: Any) -> frozenset[str]:

@@ -22,7 +22,7 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.entity.stored_lists import StoredLists
 from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidQueryError, UndecodableItemError
-from dynashard.repository.assumed import with_assumed
+from dynashard.repository.assumed import Complete, with_assumed
 from dynashard.repository.conditions import Condition
 from dynashard.repository.list_alignment import aligned
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
@@ -83,7 +83,7 @@ def _with_members(stored: Wire, before: Wire, after: Wire, lists: StoredLists) -
     if not ("M" in stored and "M" in before and "M" in after):
         return after
     old, known = stored["M"], before["M"]
-    others = {name: value for name, value in old.items() if name not in known}
+    others = {} if isinstance(known, Complete) else {name: value for name, value in old.items() if name not in known}
     shared = old.keys() & known.keys()
     return {
         "M": others
@@ -98,7 +98,9 @@ def _declared(entity: EntityDefinition[Any], over: Entity) -> Wire:
     declared = entity.encode(values)
     if not entity.nested:
         return declared
-    return {name: with_assumed(values.get(name), value) for name, value in declared.items()}
+    return {
+        name: with_assumed(values.get(name), value, typed_dicts=entity.typed_dicts) for name, value in declared.items()
+    }
 
 
 def replacing(entity: EntityDefinition[Any], write: Write, over: Entity | None = None) -> Write:
