@@ -270,9 +270,11 @@ def broken(_: dict[str, Any]) -> dict[str, Any]:
     raise LookupError("no such town")
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[Any, str]] = {
     "raises": (broken, "upgrade of version 1 failed: LookupError('no such town')"),
-    "returns nothing": (lambda _: None, "returned NoneType, not a mapping"),
+    "returns nothing": (lambda _: None, "returned NoneType, not a mapping of names"),
+    "returns the value of a number": (lambda _: {7: "x"}, "returned dict, not a mapping of names"),
+    "returns the value of no name": (lambda _: {"": "x"}, "returned dict, not a mapping of names"),
     "moves it": (lambda values: {**divide_name(values), "id": "2"}, "changes id, which is part of the key"),
     "forgets its key": (lambda _: {"first": "a", "last": "b"}, "changes tenant_id, which is part of the key"),
     "writes what is the layer's": (lambda values: {**divide_name(values), "Rev": "x"}, "returned Rev, which the layer"),

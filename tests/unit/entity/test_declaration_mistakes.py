@@ -199,6 +199,15 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "unique twice": (lambda: declare({"a": str}, unique=("a", "a")), "unique a is declared twice"),
     "unique float": (lambda: declare({"a": float}, unique=("a",)), "must be text, int, UUID, date, datetime or enum"),
     "unique key": (lambda: declare(unique=("id",)), "holds for every item already"),
+    "unique key and more": (lambda: declare({"a": str}, unique=(Unique(("id", "a")),)), "holds for every item already"),
+    "unique stamp": (
+        lambda: declare({"made": (datetime, created_at())}, unique=("made",)),
+        "unique names made, a time that is set for each item",
+    ),
+    "unique expiry": (
+        lambda: declare({"ends": (datetime | None, None)}, expires="ends", unique=("ends",)),
+        "unique names ends, a time that is set for each item",
+    ),
     "unique with random placement": (
         lambda: declare({"a": str}, unique=("a",), shards=Shards(4, placement="random")),
         "needs a placement that gives each key one home, not random",

@@ -177,3 +177,8 @@ def test_what_is_added_has_a_type_whose_sum_the_field_can_hold(
 )
 def test_a_sum_begins_at_nothing_and_is_exact(before: Any, value: Any, after: Any) -> None:
     assert added_to(before, value) == after
+
+
+def test_of_several_mistakes_in_a_value_the_first_is_named() -> None:
+    with pytest.raises(InvalidValueError, match=r"^tree: Input should be a valid string$"):
+        definition(Everything).assignment.check("tree", {"label": 1, "other": 2})

@@ -49,9 +49,9 @@ class IndexDefinition(KeyTemplates, Struct, frozen=True, dict=True):
     shards: Shards | None
     by_item_key: bool
     prefix: str
+    replica: bool
+    backfill: bool
     separator: str = DEFAULT_SEPARATOR
-    replica: bool = False
-    backfill: bool = False
 
     @cached_property
     def fields(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from dynashard.codec import decode_value, encode_value
 from dynashard.errors import DynashardError, NewerItemError, UndecodableItemError
 from dynashard.record import Record, Revision, revision_in, with_revision
-from dynashard.schema import MOVED_TO, PK, SK, SYSTEM_ATTRIBUTES, VERSION
+from dynashard.schema import PK, SK, SYSTEM_ATTRIBUTES, VERSION
 
 Upgrade = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Makes the values of an item of the next version of those of one. It must be pure: equal values, equal results."""
@@ -90,11 +90,6 @@ class Versions(Struct, frozen=True, eq=False):
     def differs(self, wire: Wire) -> bool:
         """Whether a stored item is of another version."""
         return wire.get(VERSION) != (None if self.number == FIRST else {"N": str(self.number)})
-
-    def outdated(self, wire: Wire) -> bool:
-        """Whether a stored item, not a marker, is of an earlier version that can be upgraded."""
-        version = version_in(wire)
-        return MOVED_TO not in wire and version is not None and version < self.number and version in self.upgrades
 
     def require_known(self, entity: _Entity, wire: Wire) -> int:
         """Return the version of a stored item; raises `NewerItemError` or, if it is none, `UndecodableItemError`."""
@@ -215,7 +210,7 @@ def _step(entity: _Entity, wire: Wire, number: int, upgrade: Upgrade, values: di
         raise undecodable(entity, wire, f"the upgrade of version {number} failed: {error!r}") from error
     if not isinstance(made, Mapping) or not all(isinstance(name, str) and name for name in made):
         raise undecodable(
-            entity, wire, f"the upgrade of version {number} returned {type(made).__name__}, not a mapping"
+            entity, wire, f"the upgrade of version {number} returned {type(made).__name__}, not a mapping of names"
         )
     refused = SYSTEM_ATTRIBUTES | entity.attachments.keys() | {entity.expires}
     for name in sorted(made.keys() & refused):
