@@ -93,7 +93,8 @@ class Scattered:
             return send(self._store, write, drawn, write.absent_condition())
         places = [item[PK]["S"] for item in self._search([write.key], _SEARCH).get(write.key, ())]
         if write.operation == "DeleteItem":
-            # An item that was created twice may be in two shards.
+            # An item that was created twice may be in two shards. Readers see the one in the first: it goes last, so
+            # that the other one does not appear in its place if this ends in between.
             for place in places[1:]:
                 send(self._store, write, place, write.live_condition())
         if places:
@@ -115,6 +116,8 @@ class Scattered:
         return found
 
     def _draw(self, key: ItemKey) -> str:
+        # While the count grows, readers know the new shards before writers use them; while it falls, writers leave the
+        # others before readers do.
         places = self._shards(key, min)
         return places[int(self._store.runtime.random() * len(places))]
 
