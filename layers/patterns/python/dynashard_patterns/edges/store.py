@@ -108,6 +108,7 @@ class EdgeStore(Generic[E]):
                 raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
             if None in there:
                 half = there.index(None) ^ 1
+                # Somebody may complete the edge meanwhile: then both halves must go.
                 if self._tried([*self._deleting(keys[half]), Check(self._edges.model, keys[half ^ 1], None)]):
                     return
         raise unsettled(self._items.entity, "TransactWriteItems")
