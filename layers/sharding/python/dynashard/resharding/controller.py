@@ -7,7 +7,7 @@ any moment, and two of them do no harm.
 from dataclasses import replace
 from typing import Any, Final
 
-from dynashard.errors import TopologyChangedError
+from dynashard.errors import ThrottledError, TopologyChangedError
 from dynashard.resharding.context import Context
 from dynashard.resharding.epochs import advance_epoch
 from dynashard.resharding.forecast import judged
@@ -23,6 +23,8 @@ from dynashard.topology import Phase, Record
 _ROUNDS: Final = 5
 _CONTENDED: Final = 1.0
 """Seconds to wait while others keep changing the records."""
+_THROTTLED: Final = 5.0
+"""Seconds to wait after a throttle of the count of what a resize would move."""
 _DONE: Final = Step("done")
 
 
@@ -115,7 +117,10 @@ class _Controller:
             return self._work(todo)
         if left > 0:
             return Step("wait", left)
-        resize = judged(self._context, self._scope, self._family, resize)
+        try:
+            resize = judged(self._context, self._scope, self._family, resize)
+        except ThrottledError:
+            return Step("wait", _THROTTLED)
         if resize.declined is not None:
             return self._decline(resize, resize.declined)
         tasks = tasks_of(self._scope, resize, self._context.segments)
