@@ -1,6 +1,6 @@
 """What a stored item proves about a write whose answer did not come. Pure.
 
-docs/promises.md says what callers are told ("When the outcome is unknown"). The schedules break each of these rules and
+docs/promises.md says what callers receive ("When the outcome is unknown"). The schedules break each of these rules and
 must notice it (docs/proof.md, "Mutants"):
 
     what is found                                   create    put       compare-and-set   delete    delete on a revision

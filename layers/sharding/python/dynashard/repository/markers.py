@@ -67,7 +67,7 @@ def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
     condition = write.absent_condition()
     put = write.action(table, places.new, condition)
     key, target = (places.old, write.key.sort), places.view.new_count
-    # Clients that are a phase behind decide at the old home, so in SETTLE, too, the marker tells them of this create.
+    # Clients that are a phase behind decide at the old home, so in SETTLE, too, the marker shows them this create.
     if places.view.phase is Phase.MOVE:
         # A marker there refuses it: its key has a new home already, where the create is decided alone.
         marker = {**wire_key(key), MOVED_TO: {"N": str(target)}}
