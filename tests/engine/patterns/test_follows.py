@@ -17,7 +17,7 @@ from dynashard.errors import (
 )
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, repeated
 from dynashard.transport import metered
-from dynashard_patterns import EDGE_KEY, Edge, Edges, EdgeStore
+from dynashard_patterns import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, EdgeRepair, Edges, EdgeStore
 from tests.engine.patterns.edge_world import ACTOR, REGISTRY, TENANT, USER, Fan, FanCount, agree, edges_of
 from tests.engine.stored_things import World
 
@@ -195,6 +195,23 @@ def test_half_an_edge_is_completed_or_removed(world: World, fans: EdgeStore[Any]
     assert fans.count(TENANT, USER) == fans.count(TENANT, ACTOR, "backward") == (operation == "add")
 
 
+@pytest.mark.parametrize("lost", ["FAN_OF.Actor.5", "FANNED_BY.User.9"])
+def test_an_addition_completes_half_an_edge_as_the_edge_was_added(
+    world: World, fans: EdgeStore[Any], lost: str
+) -> None:
+    since = fans.add(TENANT, USER, ACTOR, note="since childhood").edge.since
+    for item in world.raw():
+        # One half of the edge, and the slot that counted it.
+        if item["SK"]["S"] == lost or ("count" in item and lost.startswith(item["way"]["S"] + ".")):
+            world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
+    world.clock.at += 60
+
+    added = fans.add(TENANT, USER, ACTOR, note="another")
+
+    [fan] = fans.list(TENANT, ACTOR, "backward").items
+    assert [(each.since, each.note) for each in (added.edge, fan)] == [(since, "since childhood")] * 2
+
+
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"node": "9"}, InvalidValueError, "node"),
     ({"node": "User."}, InvalidValueError, "node"),
@@ -261,6 +278,25 @@ def test_edges_need_neither_counts_nor_shards_and_may_have_one_direction(world: 
         friends.list(TENANT, "User.1", type="User", order="newest")
     friends.remove(TENANT, "User.2", "User.1")
     assert world.raw() == []
+
+
+class Pal(Edge, name="test.v1.Pal", key=EDGE_KEY, registry=REGISTRY):
+    """An edge of one direction that is counted."""
+
+
+class PalCount(EdgeCount, name="test.v1.PalCount", key=COUNT_KEY, registry=REGISTRY):
+    pass
+
+
+def test_edges_of_one_direction_are_counted_alike_from_both_ends(world: World) -> None:
+    declared = Edges(Pal, forward="PAL", backward="PAL", counts=PalCount, slots=(4, 1))
+    pals = edges_of(world, declared)
+
+    for other in ("User.2", "User.3", "User.4"):
+        pals.add(TENANT, "User.1", other)
+
+    assert pals.count(TENANT, "User.1") == pals.count(TENANT, "User.1", "backward") == 3
+    assert EdgeRepair(world.store, declared, pals).check(TENANT, "User.1").none
 
 
 def test_wrong_declarations_are_refused() -> None:

@@ -96,6 +96,36 @@ def test_item_that_was_created_twice_is_one_for_readers_and_deleted_whole(world:
     assert world.raw() == []
 
 
+@pytest.mark.parametrize("asked", [{}, {"if_match": "seen"}, {"handling": "guarded"}])
+def test_an_item_that_was_created_twice_is_deleted_by_the_revision_that_readers_see(
+    world: World, asked: dict[str, str]
+) -> None:
+    for drawn in (0.9, 0.3):
+        draw(world, drawn)
+        world.events.create(event())
+    seen = world.events.get(KEY, consistent=True).revision
+    with pytest.raises(RevisionMismatchError):
+        world.events.delete(KEY, if_match="rev-0")
+    assert len(world.raw()) == 2
+
+    world.events.delete(KEY, **{name: str(seen) if value == "seen" else value for name, value in asked.items()})
+
+    assert world.raw() == []
+
+
+def test_an_item_that_was_created_twice_is_deleted_although_others_delete_it(world: World) -> None:
+    for drawn in (0.3, 0.9):
+        draw(world, drawn)
+        world.events.create(event())
+    [unseen] = [item for item in world.raw() if item["PK"]["S"].endswith(":3")]
+    key = {"PK": unseen["PK"], "SK": unseen["SK"]}
+    world.faults(meanwhile("DeleteItem", lambda: world.dynamodb.call("DeleteItem", TableName=world.table, Key=key)))
+
+    world.events.delete(KEY)
+
+    assert world.raw() == []
+
+
 @pytest.mark.parametrize(
     ("view", "writers", "readers"),
     [

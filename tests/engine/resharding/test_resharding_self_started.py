@@ -14,7 +14,7 @@ from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.resharding import Resharder, Scope, Share
 from dynashard.resharding.stored_amount import PAGES
 from dynashard.runtime import Runtime
-from dynashard.testing.faults import Fault, Send, unreachable
+from dynashard.testing.faults import Fault, Send, throttled, unreachable
 from dynashard.transport import Transport, Wire
 from tests.engine.resharding.resharding_world import TIMING, WAIT, Event, Moving, Thing, index, moving_world, partition
 
@@ -80,6 +80,21 @@ def test_the_same_resize_begins_if_an_operator_starts_it(world: Moving) -> None:
     world.resharder.start(partition(Thing), 8)
 
     ended = world.finish(partition(Thing), worker)
+    assert (ended.count, ended.declined) == (8, None)
+
+
+def test_a_throttle_of_the_count_of_items_delays_the_judgement_and_declines_nothing(world: Moving) -> None:
+    world.fill(Thing, 40)
+    left = [throttled("Query", reason="TableReadKeyRangeThroughputExceeded")]
+
+    def once(send: Send, request: Mapping[str, Any]) -> Wire:
+        return left.pop().strike(send, request) if left else send(request)
+
+    worker = world.new([Fault("Query", once, nth=None, text="COUNT")], most_seconds=600.0)
+
+    world.resharder.start(partition(Thing), 8, cause="throttle")
+    ended = world.finish(partition(Thing), worker)
+
     assert (ended.count, ended.declined) == (8, None)
 
 

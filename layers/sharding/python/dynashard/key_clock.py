@@ -43,11 +43,13 @@ class ClockBounds(Struct, frozen=True):
     @property
     def readable(self) -> float:
         """How far ahead of a reader's clock the latest key may be that anybody has written."""
+        # The writer's clock may be `off` ahead, and the reader's `off` behind.
         return self.ahead + 2 * self.off
 
     @property
     def placed(self) -> float:
         """How far ahead of a controller's clock the latest key may be that anybody has placed by now."""
+        # Readers place keys too, up to `readable` ahead of their clocks. So both clocks count once more.
         return self.ahead + 4 * self.off
 
 

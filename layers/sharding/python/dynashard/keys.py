@@ -91,6 +91,7 @@ class KeyTemplate(Struct, frozen=True, dict=True):
             raise InvalidKeyError(f"{name} is part of the key and may not be empty", field=name)
         if part.width is not None and (len(text) != part.width or text[0] == "-"):
             raise InvalidKeyError(f"{name}: {value!r} does not fit {part.width} characters", field=name)
+        # Together with the literal, because the end of a value and the beginning of the literal may form it too early.
         if part.after and (text + part.after).find(part.after) != len(text):
             raise InvalidKeyError(f"{name} may not contain {part.after!r}: it ends the field in keys", field=name)
         if part.before and (part.before + text).rfind(part.before) != 0:

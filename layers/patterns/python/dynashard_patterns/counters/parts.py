@@ -79,6 +79,7 @@ class PartReader(Generic[C]):
             view = self.view(partition)
             count = max(view.count, view.new_count)
             keys = [self._stored_key(partition, part) for part in range(count)]
+            # One item is always read at one moment, and a consistent read of it costs half of a transaction.
             items = (
                 self._exact(partition, keys, pauses) if how == EXACT and count > 1 else self._each(keys, how, pauses)
             )
@@ -115,5 +116,6 @@ class PartReader(Generic[C]):
         return [response.get("Item") for response in answer["Responses"]]
 
     def _stored_key(self, partition: str, part: int) -> tuple[str, str]:
+        # Under every count a part has the same home: its sort key names the shard.
         sort = f"{part:0{PART_DIGITS}d}"
         return home(self.entity, ItemKey(partition, sort), 1), sort

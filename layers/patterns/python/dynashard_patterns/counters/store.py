@@ -112,6 +112,7 @@ class CounterStore(Generic[C]):
             for part, item in enumerate(found.items):
                 own = {**key, "part": part}
                 if item is None:
+                    # Else a part that another change stores meanwhile would outlive the counter.
                     steps.append(Check(self._model, own, None))
                 else:
                     steps.append(Delete(self._model, own, if_match=item.revision))
@@ -156,6 +157,7 @@ class CounterStore(Generic[C]):
                 # The steps of the caller come first, and their refusal is the caller's.
                 if refused.step < len(steps) or not isinstance(refused.cause, ExhaustedError):
                     raise
+                # One part is the whole counter, so what it lacks nobody can lend, unless there are more parts by now.
                 alone = max(view.count, view.new_count) == 1 and self._store.runtime.clock() <= view.expires
                 if alone and refused.cause.available < amount:
                     raise self._refusal(side, partition, amount, refused.cause.available) from refused
@@ -167,6 +169,8 @@ class CounterStore(Generic[C]):
 
         Raises `ExhaustedError` if all of them together had too little at one moment.
         """
+        # What a part gives is judged by the transaction, so a cheaper read will do to choose. Only parts that were read
+        # at one moment prove that all of them together have too little.
         for how in (CURRENT, EXACT):
             found = self._parts.read(partition, how)
             if found.numbers(_OTHER[side])[part] + amount > LIMIT:

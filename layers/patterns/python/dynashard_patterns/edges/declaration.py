@@ -74,7 +74,7 @@ class Edges(Generic[E]):
         counts: the class of the counters, derived from `EdgeCount` with the key `COUNT_KEY`; None if edges
             are not counted.
         slots: of how many items a counter is, forward and backward. More let more edges of one node come at once;
-            see `Slots.slots`.
+            see `Slots.slots`. If both ways have one name, both have one counter, with the forward number.
 
     Raises:
         DeclarationError: the classes are not those of edges.
@@ -105,7 +105,9 @@ class Edges(Generic[E]):
         """Return the counters of a direction; raises `DeclarationError` if the edges are not counted."""
         if self.counts is None:
             raise DeclarationError(definition(self.model).name, "has no counts: declare a class of EdgeCount")
-        return Slots(self.counts, slots=self.slots[way == "backward"])
+        # Ways of one name have one counter, so both must read the slots to which either adds.
+        forward = way == "forward" or self.forward == self.backward
+        return Slots(self.counts, slots=self.slots[0 if forward else 1])
 
 
 def _require_key(model: type[Entity], key: Key) -> None:

@@ -81,9 +81,10 @@ class EdgeStore(Generic[E]):
                 there = self._items.batches.get(pair, consistent=True, strict=True)
             if there[0] is not None and there[1] is not None:
                 return Added(there[0], created=False)
-            for at, half in enumerate(there):
+            for half in there:
                 if half is not None:
-                    self.complete(half, pair[at ^ 1])
+                    # As the edge was added, not as this call would: an edge that exists does not change.
+                    self.complete(half, self.other_half(half))
         raise unsettled(self._items.entity, "TransactWriteItems")
 
     @write_operation
@@ -107,6 +108,7 @@ class EdgeStore(Generic[E]):
                 raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
             if None in there:
                 half = there.index(None) ^ 1
+                # Somebody may complete the edge meanwhile: then both halves must go.
                 if self._tried([*self._deleting(keys[half]), Check(self._edges.model, keys[half ^ 1], None)]):
                     return
         raise unsettled(self._items.entity, "TransactWriteItems")
@@ -185,7 +187,8 @@ class EdgeStore(Generic[E]):
         fields = {name: value for name, value in edge.__dict__.items() if name not in _OWN}
         forward = edge.way == self._edges.forward
         ends = (edge.node, edge.other) if forward else (edge.other, edge.node)
-        return self._pair(edge.tenant_id, *ends, fields, since=edge.since)[forward]
+        first, second = self._pair(edge.tenant_id, *ends, fields, since=edge.since)
+        return second if forward else first
 
     def _tried(self, steps: Sequence[Step]) -> bool:
         """Do steps, and return whether their preconditions held."""

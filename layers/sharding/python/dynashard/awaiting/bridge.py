@@ -139,6 +139,7 @@ class LoopWaiter:
             return self.suspend(future)
         finally:
             if future.done() and not future.cancelled():
+                # What the thread has met is in its copy of the context only, and growth asks in this one.
                 remember_throttles(context.run(throttle_reasons))
 
 

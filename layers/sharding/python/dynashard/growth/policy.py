@@ -257,6 +257,7 @@ class Growth:
             return
         if self._waits and self._settings.mode == "on":
             self._runtime.sleep(self._cooldowns.drawn_wait())
+            # Others may have decided during the wait, on more requests: theirs must take effect before the next.
             if self._read(scope) != state:
                 self._report_resize(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return

@@ -56,6 +56,7 @@ def list_by_shard(fetch: Fetch, positions: States, *, limit: int, in_turn: bool)
         try:
             chunks = fetch.wave(layouts, reads, tuple(state))
         except OvertakenError:
+            # `rebase` keeps the turn below the first partition's shards, but it counts those of all partitions.
             state[0] = replace(state[0], turn=turn)
             continue
         rows, state = _accepted(layouts, state, due, chunks, room, in_turn=in_turn)

@@ -71,8 +71,9 @@ class Fences(Struct, frozen=True):
         level = self.levels[shard]
         if level == _ENDED_LEVEL:
             return BEYOND_ALL if forward else ENDED, inf
+        # Numbers were rounded down. So upwards a fence is the beginning of its step, where something may be left, and
+        # downwards it is the end of the step, where nothing is.
         number = self.origin + level if forward else self.origin - level + 1
-        # Downwards, nothing is left at the text itself either.
         return self.scale.text(number << self.shift), -inf if forward else inf
 
     def parted(self, limit: int, turn: int) -> tuple[list[int], list[int]]:
@@ -140,6 +141,7 @@ def fences_after(shape: Sequence[Any], turn: int, end: str, ahead: Sequence[Ahea
     first, last = scale.number(end), scale.number(furthest)
     # Rounded like this, a fence stays where it is when later pages round it again.
     shift = max(0, abs(last - first).bit_length() - _BITS)
+    # One level less than there are: `level` may go one number beyond the furthest place.
     while abs((last >> shift) - (first >> shift)) >= _ENDED_LEVEL - 1:
         shift += 1
     origin, sign = first >> shift, 1 if forward else -1

@@ -99,6 +99,7 @@ class Fetch(Struct):
             OvertakenError: a layout has changed, before the calls or before the last of their answers.
             QueryTooWideError: they are more Queries than the request may still send; none was sent.
         """
+        # Layouts are made just before the first wave. A later one may rely on those of an earlier wave.
         if self.rounds:
             self._require(layouts)
         self.allowance.take(sum(call.operation == "Query" for call in calls))
@@ -164,6 +165,8 @@ class Fetch(Struct):
             if layout.strays is None
             else [row for row in chunk.rows if not is_marker(row) or is_damaged(row)]
         )
+        # None: its epoch is not settled in this view. It is met once all the same: its writer has settled the epoch,
+        # and no key is ever placed by two counts.
         own = [row for row in rows if layout.number_of(row) in (None, read.source.number)]
         if layout.strays is not None and self.moved_items is not None and len(own) < len(rows):
             # An ordered listing reads no shard beyond the sort key that it has reached in all of them.

@@ -98,6 +98,8 @@ class Layout(Struct, frozen=True):
             if positions.size > self.former:
                 raise InvalidCursorError("the shards have changed twice; list from the start", field="cursor")
             positions = positions.under(self.former)
+        # Positions of shards that this view does not know may go: it is older than any key in them, because an epoch
+        # begins only after every view has it (docs/topology.md, "Epochs").
         return replace(positions.among(len(self.streams)), version=self.version)
 
     def converts(self, state: Positions, stream: int) -> bool:
@@ -264,7 +266,8 @@ class Layout(Struct, frozen=True):
         if known and last.item is not None and self.identity is not None:
             known.pop(self.identity(*last.item), None)
         room = self._max_seen(positions)
-        # Items that cannot be remembered must not be read again, or the listing would not end.
+        # Items that cannot be remembered must not be read again, or the listing would not end. The same holds if all
+        # that was read at this sort key had been returned before: the next read would begin there again.
         stuck = len(known) > room or (bool(before) and not returned)
         if self.moving:
             return last._replace(seen=tuple(known)[-room:], forced=stuck)

@@ -57,6 +57,7 @@ def _parts(reading: Reading, read: StreamRead) -> list[StreamRead]:
         place = next((i for i, source in enumerate(sources) if exact and source.partition == after.shard), None)
         starts = [(None, beyond if after.side > 0 else at)] * len(sources)
         if place is not None:
+            # Equal sort keys are read source by source: those before the position's have none of its key left.
             starts[: place + 1] = [*[(None, beyond)] * place, (after, bounds)]
     return [StreamRead(source, read.limit, *start) for source, start in zip(sources, starts, strict=True)]
 
@@ -67,7 +68,8 @@ def _up_to(chunks: Sequence[Chunk], read: StreamRead, reading: Reading) -> Strea
     key = (min if reading.forward else max)(ends, default=None)
     if key is None or read.bounds is None:
         return read
-    # What lies before the key lies beyond it in the other direction.
+    # Before the key, not at it: its own source may hold more entries with this key, which come first. What lies before
+    # the key lies beyond it in the other direction.
     return replace(read, bounds=read.bounds.after(key, forward=not reading.forward))
 
 

@@ -185,6 +185,7 @@ def _first_round(
             asked = [runs[rank] for rank in first if rank in known]
             for rank in others if asked else ():
                 runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
+            # None of those that fences put first can come next by its epoch. Then all that can are read.
             asked = asked or begun
         if not asked:
             return layouts, runs, limit
@@ -355,14 +356,16 @@ def _learned(turn: int, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
 def _after(any_of: _Run, run: _Run, position: Position, returned: Sequence[Wire], *, whole: bool) -> Positions:
     """The positions in a partition after a page that ended at a position in a source."""
     sort, layout = position.sort, run.layout
-    before, at, behind = Position(sort, side=1), Position(sort), Position(sort, side=-1)
+    read_through, at, unread = Position(sort, side=1), Position(sort), Position(sort, side=-1)
+    # At one sort key items are merged partition by partition, and in an index shard by shard: what comes before the
+    # last item's source was read through that key, what comes after it was not read there.
     if whole or any_of.part < run.part:
-        return Positions(1, 0, ((before, 1),), version=any_of.layout.version)
+        return Positions(1, 0, ((read_through, 1),), version=any_of.layout.version)
     if any_of.part > run.part or layout.identity is None:
-        return Positions(1, 0, ((at if any_of.part == run.part else behind, 1),), version=any_of.layout.version)
+        return Positions(1, 0, ((at if any_of.part == run.part else unread, 1),), version=any_of.layout.version)
     count = len(layout.streams)
     position = position._replace(forced=False)
     position = layout.with_seen(position, run.state.last(run.number, count, sort), returned, positions=1)
     state, forward, bit = run.state, layout.reading.forward, 1 << run.number
-    state = state.read(bit - 1, count, before, forward=forward).read(bit, count, position, forward=forward)
-    return state.read((1 << count) - 2 * bit, count, behind, forward=forward)
+    state = state.read(bit - 1, count, read_through, forward=forward).read(bit, count, position, forward=forward)
+    return state.read((1 << count) - 2 * bit, count, unread, forward=forward)

@@ -69,6 +69,7 @@ class Positions(Struct, frozen=True):
 
     def among(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which items are placed at random."""
+        # A smaller count loses no items: readers of random placement narrow only when the other shards are empty.
         kept = (1 << count) - 1
         open_ = tuple((position, where & kept) for position, where in self.open if where & kept)
         return Positions(count, self.done & kept, open_, self.turn % count)
@@ -124,6 +125,7 @@ class Positions(Struct, frozen=True):
         moved &= ~self.done
         for position, where in self.open:
             beyond = (position.sort > last.sort) is forward
+            # At one sort key, `side` orders positions: before all of its items, at one of them, beyond all.
             if position.side > last.side if position.sort == last.sort else beyond:
                 moved &= ~where
         kept = []

@@ -1,6 +1,7 @@
 """What a stored item proves about a write whose answer did not come. Pure.
 
-The rules are those of the protocol's section "Outcomes", which an exhaustive model checks (`outcome_model.py`):
+docs/promises.md says what callers receive ("When the outcome is unknown"). The schedules break each of these rules and
+must notice it (docs/proof.md, "Mutants"):
 
     what is found                                   create    put       compare-and-set   delete    delete on a revision
     its revision is mine, or mine is in its `Prev`   done      done      done              -         -
@@ -92,6 +93,7 @@ def _recorded(item: Mapping[str, Any] | None) -> Revision | None:
 
 def _replaced(write: _Write, recorded: Revision | None) -> bool:
     """Whether another write has replaced the revision that a write demands."""
+    # If the awaited revision still stands, the request may be executed yet.
     if recorded is None or write.if_match in (None, recorded):
         return False
     if (write.if_match or _NONE) in recorded.replaced:

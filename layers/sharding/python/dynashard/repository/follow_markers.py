@@ -46,6 +46,7 @@ class StoredItems(Struct, frozen=True):
         Cost: 2 read units for every 4 KB at both places, 1 round trip for 5 pairs, 16 at a time.
         """
         both: dict[Pair, tuple[Wire | None, Wire | None]] = {}
+        # A transaction reads consistently without being asked, and its answers are not those that the reader knows.
         reading = self.reading._replace(consistent=False, reader=None)
 
         def get(key: StoredKey) -> Wire:

@@ -45,6 +45,7 @@ class HomeWriter:
         found, under, pauses = Next.RESTART, None, pauses or self._store.retry_policy.pauses()
         while True:
             places = self._store.router.places_to_write(self._entity, write.key)
+            # What was found says where to go only under the view in which it was found.
             if found is not Next.RESTART and under != places.view.guard:
                 found = Next.RESTART
             conflict = None
@@ -96,6 +97,7 @@ class HomeWriter:
         view_of = cache(partial(self._store.router.topology.view, self._entity))
         for write in writes:
             view = view_of(write.key.partition)
+            # BatchWriteItem takes no conditions, so it could write over a marker (decision 24).
             places = self._store.router.places_to_write(self._entity, write.key, view) if view.stable else None
             if places is not None and places.view.stable:
                 batch[places.old, write.key.sort] = write, places
@@ -138,6 +140,7 @@ class HomeWriter:
             if found is not Next.DECIDE or not final:
                 return found
             if write.operation == "PutItem":
+                # It was the creation below, and another writer's item came first: start again, over that item.
                 return Next.RESTART
             # An expired item is in the way: nothing of it may be left in the new one.
             return self._at(place, write.creation(), places, write.absent_condition(), final=True)

@@ -196,6 +196,7 @@ def _check_once(
     places = store.router.places(entity, write.key)
     # In PREPARE readers still look at the old home only.
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
+    # From MOVE on the mover may have passed the old home already, so the item belongs at the new one.
     present, shards = (places.new, places.view.new_count) if moving else (places.old, places.shards)
     if place == present:
         return Late.VISIBLE
@@ -204,6 +205,7 @@ def _check_once(
         return Late.VISIBLE if moving and place == places.old else Late.UNKNOWN
     here = stored_at(store, place, write.key.sort)
     if here is None or not write.did(here):
+        # It may have come home since, and its marker may be swept. Then only its home proves it.
         there = certain or write.did(stored_at(store, present, write.key.sort))
         return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.

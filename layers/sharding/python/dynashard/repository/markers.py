@@ -67,9 +67,12 @@ def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
     condition = write.absent_condition()
     put = write.action(table, places.new, condition)
     key, target = (places.old, write.key.sort), places.view.new_count
+    # Clients that are a phase behind decide at the old home, so in SETTLE, too, the marker shows them this create.
     if places.view.phase is Phase.MOVE:
+        # A marker there refuses it: its key has a new home already, where the create is decided alone.
         marker = {**wire_key(key), MOVED_TO: {"N": str(target)}}
         return [{"Put": condition.on({"TableName": table, "Item": marker})}, put]
+    # A marker may stand there already. An update keeps its index attributes, by which listings follow it meanwhile.
     return [{"Update": absent_or_marker(write.now).on(marking(table, key, target))}, put]
 
 

@@ -5,9 +5,12 @@ readers look into the more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from dynashard.entity import EntityDefinition, ItemKey
+from msgspec.structs import replace
+
+from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.errors import ConditionFailedError, DynashardError, EngineError, TransactionConflictError
 from dynashard.repository.batch import BATCH_WRITE, LIVENESS, Reading, StoredKey, get_all, write_once
 from dynashard.repository.conditions import is_live
@@ -15,10 +18,10 @@ from dynashard.repository.retry_policy import Unfinished, run_rounds, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.write import Done, Kind, Write, send
 from dynashard.routing import shard_keys
-from dynashard.schema import PK
+from dynashard.schema import PK, REV
 from dynashard.transport.interface import Wire
 
-_SEARCH = Reading(consistent=True, fields=LIVENESS)
+_SEARCH = Reading(consistent=True, fields=f"{LIVENESS}, {REV}")
 
 
 class Scattered:
@@ -91,16 +94,29 @@ class Scattered:
     def _attempt(self, write: Write, drawn: str) -> Done:
         if write.kind is Kind.CREATE:
             return send(self._store, write, drawn, write.absent_condition())
-        places = [item[PK]["S"] for item in self._search([write.key], _SEARCH).get(write.key, ())]
-        if write.operation == "DeleteItem":
-            # An item that was created twice may be in two shards.
-            for place in places[1:]:
-                send(self._store, write, place, write.live_condition())
-        if places:
-            return send(self._store, write, places[0], write.live_condition())
+        found = self._search([write.key], _SEARCH).get(write.key, ())
+        if write.operation == "DeleteItem" and len(found) > 1:
+            self._delete_others(write, *found)
+        if found:
+            return send(self._store, write, found[0][PK]["S"], write.live_condition())
         if write.kind is Kind.UPSERT:
             return send(self._store, write.creation(), drawn, write.absent_condition())
         raise ConditionFailedError("No live item has the key.", operation=write.operation, item=None)
+
+    def _delete_others(self, write: Write, first: Wire, *others: Wire) -> None:
+        """Delete all items of a key but the first: an item that was created twice may be in two shards.
+
+        Readers see the first, so it goes last: otherwise another would appear in its place if this ends in between.
+        """
+        if write.if_match not in (None, revision_in(first)):
+            # The delete is about to be refused, so nothing may be gone after it.
+            return
+        for other in others:
+            # Each creation has a revision of its own, and the caller has named that of the first.
+            own = replace(write, if_match=revision_in(other)) if write.exact else write
+            # No update reaches it, so a failed condition says that it is gone.
+            with suppress(ConditionFailedError):
+                send(self._store, own, other[PK]["S"], own.live_condition())
 
     def _search(self, keys: Sequence[ItemKey], reading: Reading) -> dict[ItemKey, list[Wire]]:
         """The live items with these keys; those of each key in the order of shards."""
@@ -115,6 +131,8 @@ class Scattered:
         return found
 
     def _draw(self, key: ItemKey) -> str:
+        # While the count grows, readers know the new shards before writers use them; while it falls, writers leave the
+        # others before readers do.
         places = self._shards(key, min)
         return places[int(self._store.runtime.random() * len(places))]
 

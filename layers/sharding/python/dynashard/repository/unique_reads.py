@@ -32,8 +32,10 @@ class UniqueReads(Generic[E]):
             TransactionConflictError: others changed who has the values until the last retry.
         """
         place = self._place(unique, values)
+        if place is None:
+            return None
         pauses = self._store.retry_policy.pauses()
-        while place is not None:
+        while True:
             owner = self._owner(place)
             if owner is None:
                 return None
@@ -46,7 +48,6 @@ class UniqueReads(Generic[E]):
                 return item
             if next(pauses, None) is None:
                 raise unsettled(self._entity, "GetItem")
-        return None
 
     @read_operation
     def owner(self, unique: UniqueDefinition, values: Mapping[str, Any]) -> ItemKey | None:
@@ -83,6 +84,7 @@ class UniqueReads(Generic[E]):
         if not is_live(reserved, now):
             return True, None
         live = [item for item in items if is_live(item, now) and has(self._entity, item, place)]
+        # A marker at the only home says that a resize has begun of which this view does not know.
         if view_ended(self._store, places) or (not live and not places.moving and any(map(is_marker, items))):
             self._store.router.topology.refresh(self._entity, owner.partition)
             return False, None

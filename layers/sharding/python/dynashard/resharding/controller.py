@@ -7,7 +7,7 @@ any moment, and two of them do no harm.
 from dataclasses import replace
 from typing import Any, Final
 
-from dynashard.errors import TopologyChangedError
+from dynashard.errors import ThrottledError, TopologyChangedError
 from dynashard.resharding.context import Context
 from dynashard.resharding.epochs import advance_epoch
 from dynashard.resharding.forecast import judged
@@ -23,6 +23,8 @@ from dynashard.topology import Phase, Record
 _ROUNDS: Final = 5
 _CONTENDED: Final = 1.0
 """Seconds to wait while others keep changing the records."""
+_THROTTLED: Final = 5.0
+"""Seconds to wait after a throttle of the count of what a resize would move."""
 _DONE: Final = Step("done")
 
 
@@ -65,6 +67,8 @@ class _Controller:
         if not record.busy and self._scope.key not in self._family.active:
             return _DONE
         left, kind = self._left(resize), kind_of(record, self._scope)
+        # Counting only reads, so it uses the wait. The others rely on it: the mover passes once, so no client may still
+        # create at the old homes then (the fault "eager mover" in docs/proof.md).
         if left > 0 and kind is not Pass.SURVEY:
             return Step("wait", left)
         progress = self._progress(resize) if kind else []
@@ -83,12 +87,14 @@ class _Controller:
             return self._widened(resize)
         if record.phase is Phase.PREPARE:
             return self._publish(replace(resize, total=surveyed(resize, progress)), phase=Phase.MOVE)
+        # An index has no markers to sweep and no second pass: its entries are rewritten where they are.
         if record.phase is Phase.STABLE or self._scope.index is not None:
             done = replace(resize, **sums(progress))
             step = self._finish(done) if record.phase is Phase.STABLE else self._stable(done, swept=True)
             self._clear(resize, resize.tasks)
             return step
         if record.phase is Phase.MOVE:
+            # `passed` is of this pass; the second one waits for its own last item.
             return self._lagging(resize) or self._publish(replace(resize, passed=None), phase=Phase.SETTLE)
         # After the second pass no client is in MOVE, so no reader has seen items that are stored late from now on.
         return self._lagging(resize) or self._stable(resize, swept=False)
@@ -111,7 +117,10 @@ class _Controller:
             return self._work(todo)
         if left > 0:
             return Step("wait", left)
-        resize = judged(self._context, self._scope, self._family, resize)
+        try:
+            resize = judged(self._context, self._scope, self._family, resize)
+        except ThrottledError:
+            return Step("wait", _THROTTLED)
         if resize.declined is not None:
             return self._decline(resize, resize.declined)
         tasks = tasks_of(self._scope, resize, self._context.segments)
@@ -140,7 +149,7 @@ class _Controller:
         return step
 
     def _lagging(self, resize: Resize) -> Step | None:
-        """Wait until eventually consistent reads see the item that was moved last at its new home."""
+        """Wait until all readers see the item that was moved last at its new home; see decision 13."""
         if not self._context.timing.lag:
             return None
         if resize.passed is None or self._in_future(resize.passed):

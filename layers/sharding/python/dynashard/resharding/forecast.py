@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.errors import EngineError
 from dynashard.resharding import estimate as estimates
 from dynashard.resharding.context import Context
 from dynashard.resharding.estimate import Estimate, Stored, lasting
@@ -74,7 +74,7 @@ def forecast(
 def judged(context: Context, scope: Scope, family: Record, resize: Resize) -> Resize:
     """Return a resize that started by itself with the time that it is expected to take, or with why it is declined.
 
-    Cost: as `forecast`.
+    Raises `EngineError` if the shards cannot be read now, but later. Cost: as `forecast`.
     """
     if resize.cause not in SELF_STARTED or resize.expected is not None:
         return resize
@@ -93,10 +93,12 @@ def judged(context: Context, scope: Scope, family: Record, resize: Resize) -> Re
             share=resize.share,
             creating=resize.creating,
         )
-    except EngineUnavailableError:
-        raise
     except EngineError as error:
+        if error.retryable:
+            # It says nothing about the items: the shard that is to be relieved may have no units left to count them.
+            raise
         return replace(resize, declined=f"what it takes is unknown ({error})")
+    # Without an error it is a lower bound, which promises nothing.
     if found.error is not None and found.seconds <= context.most_seconds:
         return replace(resize, expected=found.seconds)
     bound = lasting(context.most_seconds)

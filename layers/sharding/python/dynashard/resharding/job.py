@@ -177,6 +177,7 @@ class Guard:
         if resize is not None and kind is not None and not resize.paused:
             known = resize.seen is not None and self._context.left(family, resize.seen, after) <= 0
             if not known and kind not in _IMMEDIATE:
+                # This is not held for a lease: the wait may end at any moment.
                 return
             self._job = Job(self._scope, self._context.families[self._scope.family], resize, kind)
         self._until = now + min(_RECHECK, family.granted)

@@ -49,6 +49,8 @@ class Mover(Work):
             return Call("DeleteItem", still.on({"TableName": context.table, "Key": {PK: item[PK], SK: item[SK]}}))
         new = self._homes.new_home(item) or ""
         actions = relocation(context.table, item, new, origin=resize.origin, target=resize.target, now=now)
+        # In MOVE every client still writes the item and its reservations together. Of one that was stored late, others
+        # may have reserved the values since.
         entity = self._family.member_of(item) if self._late else None
         if entity is not None:
             actions += held(context.table, entity, item)
@@ -75,7 +77,7 @@ class Mover(Work):
         return True
 
     def _taken(self, item: Wire, new: str) -> bool:
-        """Whether an item that has not expired stands at the new home, and this one is still where it was."""
+        """Whether the new home has a marker or an item that has not expired, and this item is still where it was."""
         keys = [{PK: item[PK], SK: item[SK]}, {PK: {"S": new}, SK: item[SK]}]
         gets = [{"Get": {"TableName": self._context.table, "Key": key}} for key in keys]
         answer = self._context.transport.call("TransactGetItems", {"TransactItems": gets})

@@ -143,6 +143,7 @@ class Pace:
         """Count the units of writes that were sent at this time, in epoch seconds, against the rate."""
         if units:
             took = self._runtime.clock() - began
+            # A clock that was set back in between measures nothing.
             if took >= 0:
                 self._table.round_trip = min(self._table.round_trip, took)
             self._own.after = max(self._own.after, began) + units / (self.rate.writes * self._table.share)

@@ -127,6 +127,7 @@ class ProgressTable:
             return Progress(key, task, resize, kind, begins=True)
         if known.kind is kind:
             return known
+        # Counters go on through all passes of a resize.
         return replace(known, kind=kind, position=Position(), done=False, after=0.0, begins=True)
 
     def save(self, was: Progress, now: Progress) -> Progress:

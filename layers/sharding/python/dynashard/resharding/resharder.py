@@ -119,7 +119,7 @@ class Resharder:
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
                 running, not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
-                family_busy, epochs, too_many_epochs, not_rewritten.
+                family_busy, epochs, too_many_epochs, not_rewritten, parts_only_grow.
             InvalidValueError: a budget that is not above 0, or a share that is not above 0 and up to 1.
             ClockOffError: the count would depend on the time of keys, and this process's clock is off.
 

@@ -70,6 +70,7 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
         differ = family.differ_since
         if scope.partition is not None and differ is None:
             differ = now
+        # Clients look for records of single partitions from now on. The resize begins once all of them do (`_pending`).
         return [(record, request), (family, family.revised(now, active=active, differ_since=differ))]
 
     _save(context, scope, requested)

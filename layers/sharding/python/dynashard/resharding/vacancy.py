@@ -26,6 +26,7 @@ def vacant_in(context: Context, job: Job) -> float:
 
     Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
     """
+    # A resize that moves nothing has no passes, so the progress of its first task is free for this.
     stored = context.progress.begin(job.scope.key, 0, job.resize.id, Pass.SURVEY)
     now, sources, homes = stored, _sources(context, job), Homes(context, job)
     for _ in range(_ROUNDS):

@@ -82,6 +82,7 @@ class Slice:
         while not stored.done and stored.resize == job.id and stored.kind is job.kind:
             now = self._worked(stored, deadline)
             if now is stored:
+                # The guard no longer holds: whatever is left is not to be done now.
                 return True
             stored = context.progress.save(stored, now)
             if context.runtime.clock() >= deadline:

@@ -132,6 +132,7 @@ class Record(Struct, frozen=True):
 
     def revised(self, now: float, **fields: Any) -> "Record":
         """Return the record with other fields and a later `updated`; a new count goes into the history."""
+        # Whatever the clocks say, no two versions of a record have the same, or a late save could pass for a new one.
         updated = max(_stamp(now), self.updated + _TICK)
         history = self.history
         if fields.get("count", self.count) != self.count:

@@ -61,17 +61,11 @@ def sdk_client(
     *,
     profile: str | None = None,
     session: AwsSession | None = None,
-    attempts: int | None = None,
     **options: Any,
 ) -> Any:
-    """Return botocore's client of a service, with short timeouts if `attempts` are given. Cost: no request."""
-    from botocore.config import Config  # noqa: PLC0415 - imported on first use
-
+    """Return botocore's client of a service, with `options` of its `create_client`. Cost: no request."""
     from dynashard.transport.client import open_session  # noqa: PLC0415 - it imports the SDK
 
-    if attempts is not None:
-        retries = {"mode": "standard", "total_max_attempts": attempts}
-        options["config"] = Config(connect_timeout=2, read_timeout=5, retries=retries)
     if session is not None and options.get("region_name") is None:
         options["region_name"] = session.region_name
     return open_session(profile, session).create_client(service, **options)

@@ -73,6 +73,7 @@ def begin(seconds: float, clock: Callable[[], float] | None = None, *, reserve: 
     if outer is not None:
         if outer.end <= now + seconds and outer.clock is clock and not reserve:
             return _DEADLINE.set(outer)
+        # Two clocks need not agree on the time, so what is left by the one around it counts from now by this one.
         there = now if outer.clock is clock else outer.clock()
         seconds, work = min(seconds, outer.end - there), outer.work - there
     kept = max(seconds * RESERVED_SHARE, min(LEAST_RESERVED, seconds / 2)) if reserve else 0.0

@@ -59,6 +59,7 @@ class Connection:
 
     def usable(self, now: float) -> bool:
         """Whether a request may be written; `now` is the wall clock."""
+        # A clock that was set back does not tell for how long it was idle.
         if not 0 <= now - self.used <= MAX_IDLE_SECONDS:
             return False
         return not self._poll.poll(0) and not (self.secure and self.pending())
@@ -218,6 +219,7 @@ class ConnectionPool:
         connection.used = self._clock()
         self._idle.append(connection)
         if self._closed:
+            # Looked at after the connection was added, so that one of this and a concurrent `close` finds it.
             self.close()
         elif self._waiting:
             with self._changed:

@@ -88,6 +88,7 @@ class FanOut:
             try:
                 with within(self._left(task)):
                     require_remaining(task.call.operation)
+                    # Others under way free a connection when their answers are read, which waiting here would prevent.
                     attempt = begin_attempt(self._channel, task.call, self._sockets, wait=not self._under_way)
             except DynashardError as error:
                 self._ready.popleft()

@@ -171,6 +171,7 @@ class AnswerParser:
         assert self._headers is not None  # noqa: S101 - the head was parsed before
         options = self._headers.get("connection", "").lower()
         keep = "keep-alive" in options if self._headers.pop(":version") == "HTTP/1.0" else "close" not in options
+        # Bytes after an answer were asked for by nobody: the next request would take them for its answer.
         return Answer(self._status, self._headers, body, keep and clean)
 
 
@@ -186,6 +187,7 @@ def _parsed_head(head: str) -> tuple[int, dict[str, str]]:
     except ValueError:
         raise MalformedAnswerError("a header line has no name") from None
     if len(headers) <= len(lines):
+        # Besides the version there are fewer names than lines, so some name is repeated.
         _require_single(lines)
     return status, headers
 

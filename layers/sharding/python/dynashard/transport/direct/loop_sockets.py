@@ -88,6 +88,7 @@ class Readers:
 
     def forget(self, number: int) -> None:
         """Remove a socket, which may be closed then."""
+        # None is a resting socket, so another object has to stand for an unknown one.
         if self._ready.pop(number, self) is not self and not self._loop.is_closed():
             self._loop.remove_reader(number)
 
