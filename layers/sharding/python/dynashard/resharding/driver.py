@@ -131,7 +131,7 @@ def _failed(record: _Driven, now: float, message: str, log: Callable[[str], None
 
 
 def _give_up(resharder: Resharder, record: _Driven, error: Exception, log: Callable[[str], None]) -> None:
-    """Pause a resize that has failed too often, with the reason, if trying again is no cure."""
+    """Pause a resize that has failed too often, with the reason, if another try does not cure it."""
     if record.failures < _TRIES or not isinstance(error, DynashardError) or error.transient:
         return
     try:
