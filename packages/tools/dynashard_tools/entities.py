@@ -73,7 +73,8 @@ def named_fields(model: type[Entity], names: Sequence[str], text: str, what: str
     found, values = definition(model), text.split(DEFAULT_SEPARATOR)
     if len(names) != len(values):
         form = DEFAULT_SEPARATOR.join(names)
-        raise CommandError(f"{what} has the form {form}, but {text!r} has {len(values)} parts")
+        parts = "1 part" if len(values) == 1 else f"{len(values)} parts"
+        raise CommandError(f"{what} has the form {form}, but {text!r} has {parts}")
     return {name: found.assignment.check(name, value) for name, value in zip(names, values, strict=True)}
 
 

@@ -23,8 +23,10 @@ def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Write a file next to its place, and move it there when the block has ended without an error.
 
     Raises:
-        CommandError: it cannot be written.
+        CommandError: it cannot be written, or is a device, a pipe or a folder, which would be lost.
     """
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{path} is not a regular file, and would be replaced by one: name another file")
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     with file_errors(path, "written"):
         try:

@@ -1,8 +1,10 @@
 """Prints what a command has found: for people, or as JSON."""
 
 import json
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from typing import Any, Final
 
 import typer
@@ -37,7 +39,16 @@ def fits(table: Table) -> bool:
     return console.measure(table, options=unbounded).maximum <= console.width
 
 
+def blocks(count: int) -> str:
+    """Return a bar of so many cells, of characters that standard output can encode."""
+    return ("#" if _console().options.ascii_only else "█") * count
+
+
 def _console(*, err: bool = False) -> Console:
+    stream = sys.stderr if err else sys.stdout
+    if isinstance(stream, TextIOWrapper):
+        # A cell may have characters that the locale of a script does not.
+        stream.reconfigure(errors="replace")
     return Console(stderr=err, emoji=False, markup=False, highlight=False)
 
 

@@ -132,6 +132,31 @@ def test_a_lasting_failure_is_logged_less_and_less_often_and_hinders_no_other_ch
     assert "move.v1.Thing:abc" in logged[0]
 
 
+def test_a_resize_that_no_other_try_cures_is_paused_with_the_reason(world: Moving) -> None:
+    world.fill(Thing, 30)
+    broken = partition(Thing, "abc").key
+    world.resharder.start(whole(Thing), 8)
+    record = {"partition": {"S": broken}, "number_of_shards": {"S": "four"}}
+    world.inner.call("PutItem", {"TableName": world.topology, "Item": record})
+    rounds = iter(range(2000))
+
+    def stop() -> bool:
+        now = next(rounds, None)
+        return now is None or world.resharder.status(whole(Thing)).paused
+
+    drive(world.on(world.inner), stop=stop, sleep=leap(world))
+
+    failed = world.resharder.status(whole(Thing))
+    assert failed.paused
+    assert broken in (failed.error or "")
+
+    world.inner.call("DeleteItem", {"TableName": world.topology, "Key": {"partition": {"S": broken}}})
+    world.resharder.resume(whole(Thing))
+    run(world, world.on(world.inner))
+
+    assert world.resharder.status(whole(Thing)).count == 8
+
+
 def test_a_paused_resize_waits_for_its_resumption(world: Moving) -> None:
     world.fill(Thing, 10)
     world.resharder.start(partition(Thing), 8)

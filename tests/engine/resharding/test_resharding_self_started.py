@@ -179,6 +179,16 @@ def test_an_index_is_estimated_by_its_description(world: Moving) -> None:
     assert alone.waiting == pytest.approx(2 * WAIT)
 
 
+def test_an_index_that_is_described_without_entries_has_at_most_those_of_the_table(world: Moving) -> None:
+    """The engine of these tests counts no entries of indexes, as DynamoDB in the first hours."""
+    world.fill(Thing, 40, colour=lambda _: "red")
+
+    found = world.resharder.estimate(index(Thing, "by_colour"), 4, rewrite=True)
+
+    assert (found.items, found.most) == (40, 40)
+    assert found.text.startswith("moves up to 40 items, consumes ")
+
+
 @pytest.mark.parametrize("share", [0.01, 1.0])
 def test_a_share_may_be_all_that_a_shard_gives(world: Moving, share: float) -> None:
     world.fill(Thing, 4)

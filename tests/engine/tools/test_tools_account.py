@@ -218,6 +218,7 @@ def test_an_invalid_account_name_is_refused(command_line: CommandLine, name: str
     ]
 
     assert [(each.status, "names no account" in each.err) for each in refused] == [(1, True), (1, True)]
+    assert name not in [each["tenant"] for each in command_line.run("account", "purges", "--json").summary["purges"]]
 
 
 def test_an_export_that_cannot_be_written_or_fails_leaves_no_file(

@@ -105,6 +105,7 @@ def test_a_repeated_purge_counts_only_if_it_is_complete_and_later() -> None:
         record("interrupted", "old", 1, 2), record("interrupted", "new", 3, None),
         record("again", "new", 1, 2), record("again", "old", 3, 4),
         record("only", "old", 1, None), record("there", "new", 1, 2),
+        record("", "old", 1, None), record("a:b", "old", 1, None),
     ]  # fmt: skip
 
     assert tenants_to_repeat(known, "new") == ["again", "interrupted", "only"]

@@ -119,6 +119,17 @@ def test_a_partition_with_a_count_of_its_own_is_listed_under_that(
     assert users.count({"tenant_id": tenant}) == 0
 
 
+def test_one_shard_is_called_so(command_line: CommandLine, topology: TopologyTable, tenant: str) -> None:
+    put(topology, structs.replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, first_record(f"{FAMILY}:{tenant}", 1, now=7.0, lease=30.0))
+
+    shown = command_line.run("topology", FAMILY, tenant)
+    refused = command_line.run("topology", "articles", tenant)
+
+    assert "0 items, 0 bytes; 1 shard, a count of its own" in shown.out
+    assert f"{tenant!r} has 1 part\n" in refused.err
+
+
 @pytest.mark.parametrize("suffix", ["png", "SVG"])
 def test_a_picture_is_drawn_into_the_named_file(
     command_line: CommandLine, users: Users, tenant: str, suffix: str

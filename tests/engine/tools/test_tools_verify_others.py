@@ -73,8 +73,18 @@ def damaged_markers() -> list[Wire]:
     return [row(f"user.v1.User:marked:{n}", f"m{n}", MovedTo=each) for n, each in enumerate(MARKERS)]
 
 
+def markers_of_others() -> list[Wire]:
+    """Rows of another program that have the attribute of our markers, at a place where a marker is left over."""
+    theirs = {"Type": {"S": "parcel"}, "Rev": {"S": "r"}}
+    return [
+        row("user.v1.User:parcel:3", "typed", MovedTo={"N": "4"}, **theirs),
+        row("user.v1.User:parcel:3", "plain", MovedTo={"N": "4"}, address={"S": "theirs"}),
+    ]
+
+
 def planted(world: ReshardWorld) -> list[Wire]:
     found = [*of_others(), *strays(world), *of_foreign_tenants(world), *unrevised(world), *damaged_markers()]
+    found += markers_of_others()
     for each in found:
         put(world, each)
     return found
@@ -94,7 +104,7 @@ def test_a_repair_changes_nothing_that_the_layer_has_not_written(world: ReshardW
     assert ended.err.startswith("--mend may ")
     assert report["mended"] == {}
     assert report["others"] == len(of_others())
-    assert report["found"] == {"double": 2, "unreadable": 5, "unrevised": 7, "damaged_marker": len(MARKERS)}
+    assert report["found"] == {"double": 2, "unreadable": 6, "unrevised": 8, "damaged_marker": len(MARKERS)}
 
 
 def test_no_tenant_is_shown_an_item_of_another_after_a_repair(world: ReshardWorld) -> None:

@@ -86,6 +86,12 @@ def test_without_moves_a_resize_takes_its_waits() -> None:
     assert found.text == "moves no items, and takes about 3 minutes"
 
 
+def test_a_description_without_items_does_not_say_that_nothing_moves() -> None:
+    found = estimate(EffortInputs(Course(4, 8, 1), 16, waits=20.0), Stored(most=0), Share())
+
+    assert found.text == "moves items that DynamoDB has not counted yet, and takes at least 20 seconds"
+
+
 def test_tasks_that_write_to_one_remaining_shard_divide_its_share() -> None:
     one, three = Course(8, 4, workers=8).rate(Pass.MOVE, Share()), Course(8, 2, workers=8).rate(Pass.MOVE, Share())
 

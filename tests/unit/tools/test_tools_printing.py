@@ -1,9 +1,11 @@
 """Tables are printed whole, whatever the width of the terminal."""
 
+from io import BytesIO, TextIOWrapper
+
 import pytest
 from rich.table import Table
 
-from dynashard_tools.printing import fits, print_table
+from dynashard_tools.printing import blocks, fits, print_table
 
 pytestmark = pytest.mark.unit
 
@@ -33,3 +35,20 @@ def test_a_table_fits_if_no_cell_has_to_go_on(monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setenv("COLUMNS", columns)
 
     assert fits(table()) is fitting
+
+
+def test_a_table_is_printed_where_the_locale_has_few_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(printed, encoding="ascii", write_through=True))
+    made = Table("name", "")
+    made.add_row("Søren", blocks(3))
+
+    print_table(made)
+
+    assert b"| S?ren | ### |" in printed.getvalue()
+
+
+def test_bars_are_blocks_where_they_can_be_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO(), encoding="utf-8"))
+
+    assert blocks(3) == "███"

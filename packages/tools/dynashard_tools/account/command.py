@@ -13,7 +13,7 @@ import typer
 from dynashard_tools.account.exporting import export as export_items
 from dynashard_tools.account.purging import Purged, found, purge
 from dynashard_tools.account.records import PurgeRecord
-from dynashard_tools.account.tenant_data import Scanned, TenantData
+from dynashard_tools.account.tenant_data import Scanned, TenantData, require_tenant
 from dynashard_tools.aws_account import OPTION, require_account
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import models
@@ -110,6 +110,8 @@ def _ended(record: PurgeRecord) -> str:
 
 def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
     """Purge a tenant, with a record of it. Raises as `purge`; nothing is removed if the record cannot be written."""
+    # A restore repeats what is recorded, so a name that would be refused is not.
+    require_tenant(tenant)
     records = backend.purge_records()
     record = records.begin(tenant, backend.table)
     done = purge(_tenant_data(backend), tenant, scanned=scanned, removed=removed)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
 from dynashard.transport.interface import Call, Transport
+from dynashard_tools.account.tenant_data import is_tenant
 
 RECOVERY: Final = timedelta(days=35)
 """How far back point-in-time recovery reaches."""
@@ -112,11 +113,12 @@ def _records(row: dict[str, Any]) -> Iterator[PurgeRecord]:
 def tenants_to_repeat(records: list[PurgeRecord], table: str) -> list[str]:
     """Return the tenants whose purges a table lacks, of the purges that it was restored without.
 
-    Those that were purged there since, and completely, are left out.
+    Those that were purged there since, and completely, are left out. So are names that no tenant has: an earlier
+    release has recorded purges that it refused.
     """
     elsewhere: dict[str, float] = {}
     for record in records:
-        if record.table != table:
+        if record.table != table and is_tenant(record.tenant):
             elsewhere[record.tenant] = max(elsewhere.get(record.tenant, 0.0), record.began)
     repeated = {
         record.tenant

@@ -54,6 +54,19 @@ class Partition:
     fields: Mapping[str, Any]
 
 
+def is_tenant(name: str) -> bool:
+    """Whether a name can be that of a tenant."""
+    return bool(name) and DEFAULT_SEPARATOR not in name
+
+
+def require_tenant(name: str) -> None:
+    """Raise `InputError` if a name cannot be that of a tenant."""
+    if not is_tenant(name):
+        raise InputError(
+            f"{name!r} names no account: a name is not empty and has no {DEFAULT_SEPARATOR!r}", field=TENANT
+        )
+
+
 class TenantData:
     """The stored data of tenants in a table."""
 
@@ -159,10 +172,7 @@ class TenantData:
         return [each for answer in answers for each in answer.get("UnprocessedItems", {}).get(self._table, [])]
 
     def _beginnings(self, tenant: str) -> "_Beginnings":
-        if not tenant or DEFAULT_SEPARATOR in tenant:
-            raise InputError(
-                f"{tenant!r} names no account: a name is not empty and has no {DEFAULT_SEPARATOR!r}", field=TENANT
-            )
+        require_tenant(tenant)
         whole: set[str] = set()
         divided: set[str] = set()
         for entity in self._entities.values():

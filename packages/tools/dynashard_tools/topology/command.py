@@ -18,8 +18,9 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, Environment
 from dynashard_tools.plot.figure import picture_format
 from dynashard_tools.plot.shards import draw, total
-from dynashard_tools.printing import print_table, utc_text
+from dynashard_tools.printing import blocks, print_table, utc_text
 from dynashard_tools.reshard.description import epoch
+from dynashard_tools.reshard.description import shards as described
 from dynashard_tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
 
 _BAR: Final = 30
@@ -67,7 +68,7 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
     with Console(stderr=True).status(f"reading {text}"):
         shards = backend.entities.collection(model).shards(values)
     if plot is not None:
-        draw(plot, f"{partition}: {total(shards)} in {shown(count.count)} shards", shards)
+        draw(plot, f"{partition}: {total(shards)} in {described(count.count)}", shards)
     epochs = _with_items(backend.entities.collection(model), values, count)
     if as_json:
         loads = [{"partition_key": s.partition_key, "items": s.items, "bytes": s.bytes} for s in shards]
@@ -76,7 +77,7 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
         return
     _show_shards(shards)
     scope = "a count of its own" if own else "the count of all partitions without their own"
-    line = f"{total(shards)}; {shown(count.count)} shards, {scope}"
+    line = f"{total(shards)}; {described(count.count)}, {scope}"
     typer.echo(f"{line}; {count.resize}" if count.resize else line)
     _show_history(count)
     for each in epochs:
@@ -145,6 +146,6 @@ def _show_shards(shards: Sequence[ShardLoad]) -> None:
     # A key that is cut off loses the number of its shard.
     table = Table("partition key", "items", "bytes", Column("", overflow="crop", no_wrap=True))
     for shard in shards:
-        bar = "█" * round(shard.items / most * _BAR)
+        bar = blocks(round(shard.items / most * _BAR))
         table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)
     print_table(table)

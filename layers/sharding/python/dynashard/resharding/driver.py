@@ -14,6 +14,8 @@ _POLL: Final = 1.0
 _SLICE: Final = 2.0
 """Seconds that a task is worked on at a time."""
 _LONGEST_BACKOFF: Final = 60.0
+_TRIES: Final = 6
+"""Failures in a row after which a resize is paused, if the last one was of a kind that another try does not cure."""
 
 
 @dataclass
@@ -41,7 +43,9 @@ def drive(
     """Carry out all resizes until `stop` returns true, which is called about once a second.
 
     It may be killed at any moment; the next driver continues. After an error it logs a line and tries again, each time
-    after a longer pause, up to a minute. `workers` tasks run at a time, over all resizes.
+    after a longer pause, up to a minute. If another try does not cure the error, such as that of a damaged topology
+    record, it pauses the resize with the reason after some tries, so that `status` shows it. `workers` tasks run at a
+    time, over all resizes.
 
     With `until_idle` it also ends when no resize is under way any more, except paused ones.
 
@@ -55,7 +59,7 @@ def drive(
             if not polled <= now < polled + (_backoff(failures) if failures else _POLL):
                 polled, failures = now, 0 if _poll(resharder, driven, log) else failures + 1
             for record in list(driven.values()):
-                _collect(record, now, log)
+                _collect(resharder, record, now, log)
                 _advance(resharder, pool, record, now, log)
             if until_idle and not failures and all(record.done for record in driven.values()):
                 return
@@ -81,7 +85,7 @@ def _poll(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str],
     return True
 
 
-def _collect(record: _Driven, now: float, log: Callable[[str], None]) -> None:
+def _collect(resharder: Resharder, record: _Driven, now: float, log: Callable[[str], None]) -> None:
     """Collect the results of tasks that have ended."""
     for future in [future for future in record.running if future.done()]:
         task = record.running.pop(future)
@@ -90,6 +94,7 @@ def _collect(record: _Driven, now: float, log: Callable[[str], None]) -> None:
                 record.tasks.append(task)
         except Exception as error:  # noqa: BLE001 - the other resizes continue after any error
             _failed(record, now, f"task {task} of {record.key}: {error!r}", log)
+            _give_up(resharder, record, error, log)
         else:
             record.failures = 0
 
@@ -104,6 +109,7 @@ def _advance(
             step = resharder.advance(record.key)
         except Exception as error:  # noqa: BLE001 - the other resizes continue after any error
             _failed(record, now, f"{record.key}: {error!r}", log)
+            _give_up(resharder, record, error, log)
             return
         record.concurrency, record.done = step.concurrency, step.kind == "done"
         record.tasks.extend(step.tasks)
@@ -122,6 +128,19 @@ def _failed(record: _Driven, now: float, message: str, log: Callable[[str], None
     record.tasks.clear()
     record.due = now + _backoff(record.failures)
     log(message)
+
+
+def _give_up(resharder: Resharder, record: _Driven, error: Exception, log: Callable[[str], None]) -> None:
+    """Pause a resize that has failed too often, with the reason, if another try does not cure it."""
+    if record.failures < _TRIES or not isinstance(error, DynashardError) or error.transient:
+        return
+    try:
+        resharder.pause(resharder.scope(record.key), error=str(error))
+    except DynashardError as refused:
+        log(f"{record.key} cannot be paused: {refused}")
+        return
+    record.failures = 0
+    log(f"{record.key}: paused, because {error}")
 
 
 def _backoff(failures: int) -> float:

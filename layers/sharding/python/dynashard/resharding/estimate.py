@@ -102,7 +102,7 @@ class Estimate:
         origin, target: the counts.
         items: items that will move, or index entries that will be rewritten.
         error: two standard deviations of them; None if there are at least so many.
-        most: the most that there can be, if only a lower bound is known.
+        most: the most that there can be, if only a bound is known. 0 with no items: they are not counted yet.
         item_bytes: the mean size of an item.
         write_units, read_units: what it consumes in all.
         dollars: their price on demand in us-east-1.
@@ -136,6 +136,8 @@ class Estimate:
         count = f"{about} {self.items:,} items".strip()
         if least and self.most is not None and self.most > self.items:
             count += f" and at most {self.most:,}"
+        if not self.items and self.most is not None:
+            return f"moves items that DynamoDB has not counted yet, and takes at least {lasting(self.seconds)}"
         if not self.items:
             return f"moves no items, and takes about {lasting(self.seconds)}"
         verb = "takes at least" if least else "takes about"

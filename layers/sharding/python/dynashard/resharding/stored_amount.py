@@ -72,12 +72,17 @@ def _counted(context: Context, shard: str, pages: int, share: Share) -> tuple[Sa
 
 
 def _described(context: Context, scope: Scope | None) -> tuple[int, float]:
-    """Return the items and bytes of the table, or of the index of a scope."""
+    """Return the items and bytes of the table, or of the index of a scope.
+
+    An index without counted items may have been described before its first one. Each of its entries is of an item of
+    the table, so those of the table bound them.
+    """
     table = context.transport.call("DescribeTable", {"TableName": context.table})["Table"]
     if scope is not None and scope.index is not None:
         named = (each for each in table.get("GlobalSecondaryIndexes") or () if each["IndexName"] == scope.index.slot)
         index: Wire = next(named, {})
-        return int(index.get("ItemCount", 0)), float(index.get("IndexSizeBytes", 0))
+        if items := int(index.get("ItemCount", 0)):
+            return items, float(index.get("IndexSizeBytes", 0))
     return int(table.get("ItemCount", 0)), float(table.get("TableSizeBytes", 0))
 
 
