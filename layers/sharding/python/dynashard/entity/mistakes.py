@@ -19,6 +19,7 @@ from dynashard.entity.declaration import (
 from dynashard.entity.serialization import NOT_SCHEMAS
 
 _NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
+_WITH_FIELDS: Final = frozenset({"model-fields", "typed-dict", "dataclass-args"})
 _FORBID: Final = '__pydantic_config__ = ConfigDict(extra="forbid")'
 _SYNONYMS: Final = {
     "expires": {"ttl", "expires_at", "expiry"},
@@ -103,7 +104,7 @@ def _require_types(what: str, part: Any, example: str) -> None:
 
 
 def check_nested(schema: object, own: type) -> frozenset[str]:
-    """Refuse models in the fields that ignore unknown names, because data that a caller sends would be lost.
+    """Refuse models in the fields that ignore unknown names or read others than they store: data would be lost.
 
     Return which kinds of models the core `schema` of the entity has besides its `own`: `model`, `typed-dict` and
     `dataclass`.
@@ -112,6 +113,8 @@ def check_nested(schema: object, own: type) -> frozenset[str]:
     for each in _schemas(schema):
         kind, model = each.get("type"), each.get("cls")
         # The fields of a model are a dictionary too, and one of them may be called `type`.
+        if isinstance(kind, str) and kind in _WITH_FIELDS:
+            _refuse_aliases(each)
         if not isinstance(kind, str) or kind not in _NESTED or model is own:
             continue
         found.add(kind)
@@ -123,6 +126,18 @@ def check_nested(schema: object, own: type) -> frozenset[str]:
                 f"holds a {model.__name__}, which does not refuse unknown fields: write `{how}`"
             )
     return frozenset(found)
+
+
+def _refuse_aliases(schema: Mapping[str, Any]) -> None:
+    """Refuse fields with an alias: they are stored by their names, and would be read by other ones."""
+    fields = schema["fields"]
+    for name, field in fields.items() if isinstance(fields, Mapping) else ((each["name"], each) for each in fields):
+        if "validation_alias" in field or "serialization_alias" in field:
+            typed = getattr(schema.get("cls"), "__name__", "model")
+            raise WrongDeclarationError(
+                f"holds a {schema.get('model_name') or schema.get('dataclass_name') or typed}, whose field {name} has "
+                "an alias: stored attributes are named like their fields; leave the alias out"
+            )
 
 
 def _schemas(schema: object) -> Iterator[dict[str, Any]]:
