@@ -221,7 +221,9 @@ def test_what_does_not_work_names_the_cure(users: Collection[User], tenant: str,
 
 
 def test_an_argument_that_a_call_does_not_take_is_not_proposed_for_itself(users: Collection[User], tenant: str) -> None:
-    with pytest.raises(DynashardError, match=r"cursor is neither an argument of listings nor a field of user\.v1\.User$"):
+    with pytest.raises(
+        DynashardError, match=r"cursor is neither an argument of listings nor a field of user\.v1\.User$"
+    ):
         users.count(tenant_id=tenant, cursor="x")
 
 
