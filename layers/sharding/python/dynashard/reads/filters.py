@@ -100,7 +100,7 @@ def is_operators(value: Any) -> bool:
 
 
 def not_operators(name: str, value: Mapping[Any, Any]) -> InvalidQueryError:
-    """Return the error of a mapping that a field cannot have as a value, and of which some name is no operator."""
+    """Return the error of a mapping that a field cannot have as a value, with a name that is not an operator."""
     return InvalidQueryError(f"{name}: {value!r} is neither a value of the field nor operators; {_USE}", field=name)
 
 
