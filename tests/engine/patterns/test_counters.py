@@ -12,6 +12,7 @@ from dynashard.errors import (
     DeclarationError,
     ExhaustedError,
     InvalidKeyError,
+    InvalidQueryError,
     InvalidValueError,
     OutcomeUnknownError,
     ThrottledError,
@@ -359,6 +360,18 @@ def test_a_key_that_is_no_counters_is_refused(world: World) -> None:
         stock.add({**KEY, "part": 1})
     with pytest.raises(InvalidKeyError, match="id"):
         stock.value({"tenant": "abc"})
+    with pytest.raises(InvalidKeyError, match=r"is 'sku'; write its fields, \{'tenant': \.\.\., 'id': \.\.\.\}"):
+        stock.value("sku")  # type: ignore[arg-type]
+
+
+def test_an_item_in_place_of_a_step_is_refused_before_anything_is_taken(world: World) -> None:
+    stock = counters(world, Stock)
+    stock.add(KEY, 2)
+
+    with pytest.raises(InvalidQueryError, match="is a Likes; write Create"):
+        stock.take(KEY, 1, Likes(**KEY))  # type: ignore[arg-type]
+
+    assert stock.value(KEY) == 2
 
 
 DECLARED: list[tuple[str, dict[str, Any]]] = [

@@ -154,6 +154,11 @@ REFUSED: dict[str, tuple[Call, str]] = {
     ),
     "put another entity": (lambda u, _: u.put(Note(tenant="t", id="n")), "put takes a User; it got a Note"),
     "put if_match number": (lambda u, t: u.put(u.get("ada", tenant_id=t), if_match=3), "write if_match=item.revision"),
+    "put what put returned": (lambda u, t: u.put(u.put(u.get("ada", tenant_id=t))), "write put(written.item)"),
+    "update what put returned": (
+        lambda u, t: u.update(u.put(u.get("ada", tenant_id=t)), department="x"),
+        "write update(written.item)",
+    ),
     "update misspelled": (lambda u, t: u.update("ada", tenant_id=t, departmnt="x"), "did you mean department?"),
     "set misspelled": (lambda u, t: u.update("ada", tenant_id=t, set={"dpartmnt": 1}), "did you mean department?"),
     "update a key": (lambda u, t: u.update(u.get("ada", tenant_id=t), id="y"), "part of the key, which cannot change"),
@@ -169,6 +174,8 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "list misspelled argument": (lambda u, t: u.list(tenant_id=t, limt=5), "did you mean limit?"),
     "list misspelled index": (lambda u, t: u.list(tenant_id=t, index="by_mail"), "did you mean by_email?"),
     "list by unlisted field": (lambda u, t: u.list(tenant_id=t, display_name="A"), "write filters={'display_name'"),
+    "list by an unknown operator": (lambda u, t: u.list(tenant_id=t, email={"after": "a"}), "use one of eq, ne"),
+    "list by a mapping": (lambda u, t: u.list(tenant_id=t, display_name={"after": 1}), "write filters={'display_name'"),
     "list without tenant": (lambda u, _: u.list(department="legal"), "by_department by tenant_id and department"),
     "list field twice": (lambda u, t: u.list({"tenant_id": t}, tenant_id=t), "tenant_id is given twice"),
     "list index and prefix": (lambda u, t: u.list(tenant_id=t, email="a@b", prefix="a"), "leave out prefix"),
@@ -211,6 +218,13 @@ def test_what_does_not_work_names_the_cure(users: Collection[User], tenant: str,
 
     assert cure in str(refused.value)
     assert not [name for name in INSIDE if name in str(refused.value)]
+
+
+def test_an_argument_that_a_call_does_not_take_is_not_proposed_for_itself(users: Collection[User], tenant: str) -> None:
+    with pytest.raises(
+        DynashardError, match=r"cursor is neither an argument of listings nor a field of user\.v1\.User$"
+    ):
+        users.count(tenant_id=tenant, cursor="x")
 
 
 @pytest.mark.parametrize(("name", "cure"), [("save", "use put"), ("query", "use list"), ("lst", "did you mean list?")])

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum, IntEnum
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from typing_extensions import TypedDict
 
 from dynashard import Entity, Key, Registry, Shards, created_at, definition, updated_at
 from dynashard.errors import DeclarationError
@@ -25,6 +27,20 @@ class Fruit(Enum):
 
 class Weight(Enum):
     LIGHT = 0.5
+
+
+class Renamed(BaseModel, extra="forbid", populate_by_name=True):
+    inside: str = Field(alias="outside")
+
+
+class RenamedKeys(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    inside: Annotated[str, Field(alias="outside")]
+
+
+@dataclass(config=ConfigDict(extra="forbid"))
+class RenamedPart:
+    inside: str = Field(serialization_alias="outside")
 
 
 BAD: dict[str, tuple[Callable[[], object], str]] = {
@@ -311,6 +327,17 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "validation alias": (lambda: declare({"x": (str, Field(validation_alias="y"))}), "field x has an alias"),
     "serialization alias": (lambda: declare({"x": (str, Field(serialization_alias="y"))}), "field x has an alias"),
+    "alias in a nested model": (
+        lambda: declare({"x": list[Renamed]}),
+        "holds a Renamed, whose field inside has an alias: stored attributes are named like their fields; leave the",
+    ),
+    "alias in a typed dictionary": (lambda: declare({"x": RenamedKeys}), "holds a RenamedKeys, whose field inside has"),
+    "alias in a dataclass": (lambda: declare({"x": RenamedPart | None}), "holds a RenamedPart, whose field inside has"),
+    "unknown fields that are allowed": (lambda: declare(extra="allow"), "has extra='allow': unknown fields are not"),
+    "unknown fields that are ignored": (
+        lambda: declare({"model_config": (ClassVar[ConfigDict], ConfigDict(extra="ignore"))}),
+        "has extra='ignore': unknown fields are not stored, so what callers send would be lost; leave it out",
+    ),
     "expires names no field": (lambda: declare(expires="x"), "expires names x, which is not a field"),
     "expires names a text": (
         lambda: declare({"x": (str | None, None)}, expires="x"),

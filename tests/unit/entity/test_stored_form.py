@@ -8,10 +8,8 @@ from typing import Annotated, Any, Self
 import pytest
 from pydantic import (
     AfterValidator,
-    AliasChoices,
     BaseModel,
     BeforeValidator,
-    Field,
     JsonValue,
     OnErrorOmit,
     PlainValidator,
@@ -33,12 +31,6 @@ class Plain(BaseModel, extra="forbid"):
 
     name: str
     others: "list[Plain] | None" = None
-
-
-class Named(BaseModel, extra="forbid"):
-    """Takes another name for a member."""
-
-    name: str = Field(validation_alias=AliasChoices("name", "title"))
 
 
 class Judged(BaseModel, extra="forbid"):
@@ -156,7 +148,6 @@ def test_a_value_keeps_its_form_if_nothing_can_change_it(kind: Any) -> None:
         dict[Annotated[str, StringConstraints(to_lower=True)], int],
         dict[Annotated[str, AfterValidator(same)], int],
         dict[int, int],
-        Named,
         Judged,
         Made,
         Lower,

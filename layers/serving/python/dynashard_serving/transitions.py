@@ -11,11 +11,14 @@ item that it was checked against, or is tried again, so no other writer comes be
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any, ClassVar
 
 import msgspec
+from pydantic.fields import FieldInfo
 
 from dynashard.entity import Entity, EntityDefinition
+from dynashard.entity.checks import plain_types
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 
 
@@ -38,12 +41,12 @@ class TransitionRefusedError(DynashardError):
 class Transitions(msgspec.Struct, frozen=True):
     """The states of an item, in one of its fields.
 
-    A state that `allowed` does not have as a key, which an earlier declaration may have stored, can be left for any
-    state. A write that keeps the state is always allowed.
+    A state that is not named here, which an earlier declaration may have stored, can be left for any state. A write
+    that keeps the state is always allowed.
 
     Attributes:
         field: the field that holds the state: text, or an enum of text.
-        allowed: by state, the states that can follow.
+        allowed: by state, the states that can follow; `()` for a state that is final.
         initial: the states in which an item may be created; any if empty.
         others: whether an item may also come into a state that is not named here, and then into any other.
         stamps: fields that the server sets: the time at which the item came into one of these states, and None in all
@@ -69,9 +72,21 @@ class Transitions(msgspec.Struct, frozen=True):
             yield f'transitions of {self.field} name {wrong[0]!r}: write a tuple of states, such as ("CLOSED",)'
             return
         states = {*self.allowed, *(state for states in self.allowed.values() for state in states)}
+        if untexted := [state for state in states if not isinstance(state, str)]:
+            state = untexted[0]
+            yield f"transitions of {self.field} name {state!r}: write the text, {getattr(state, 'value', state)!r}"
+            return
         for state in (*self.initial, *(state for states in self.stamps.values() for state in states)):
             if state not in states:
                 yield f"transitions of {self.field} name the state {state!r}; there are {', '.join(sorted(states))}"
+        yield from self._unfinished(states, _members(fields.get(self.field)))
+
+    def _unfinished(self, states: set[str], members: set[str]) -> Iterator[str]:
+        """Yield what would leave states open that nobody meant: those without an entry, and misspelled members."""
+        for state in () if self.others else sorted(map(str.__str__, states - self.allowed.keys())):
+            yield f"transitions of {self.field} do not say what follows {state!r}: write {state!r}: () if nothing does"
+        for state in sorted(states - members) if members else ():
+            yield f"transitions of {self.field} name the state {state!r}; its enum has {', '.join(sorted(members))}"
 
     def require_initial(self, item: Entity) -> None:
         """Refuse a new item in a state that only an existing one can be in; raises `ValidationFailedError`."""
@@ -97,6 +112,12 @@ class Transitions(msgspec.Struct, frozen=True):
             since = None if current is None or before not in states else getattr(current, name)
             values[name] = (since or datetime.fromtimestamp(now, UTC)) if state in states else None
         return values
+
+
+def _members(field: FieldInfo | None) -> set[str]:
+    """Return the texts of a field's enum; none if it is not one."""
+    kinds = plain_types(field.annotation) if field else ()
+    return {str(each.value) for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for each in kind}
 
 
 def begun(every: tuple[Transitions, ...], item: Entity, now: float) -> Entity:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.nearest import hint
-from dynashard.repository.store import E, KeyLike
+from dynashard.repository.store import E, KeyLike, Written
 
 if TYPE_CHECKING:
     from dynashard.entity.uniqueness import UniqueDefinition
@@ -46,6 +46,7 @@ def key_named(
         if fields or more:
             raise InvalidKeyError(f"The item has its key already; write {verb}(item) or {_example(entity, verb)}.")
         return key
+    _require_no_answer(verb, key)
     if isinstance(key, Mapping):
         given = {**key, **fields}
         if twice := key.keys() & fields.keys():
@@ -101,6 +102,7 @@ def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Map
                 field=name,
             )
         return item  # type: ignore[return-value]
+    _require_no_answer(verb, item)
     if item is not None and not isinstance(item, Mapping):
         model = entity.model.__name__
         raise InvalidValueError(f"{verb} takes a {model}, or its fields by name; it got {_shown(item)}")
@@ -112,6 +114,12 @@ def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Map
         near = hint(place, entity.model.model_fields) if first["type"] == "extra_forbidden" else ""
         more = f" ({len(others)} more fields are not accepted)" if others else ""
         raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{more}", field=place or None) from error
+
+
+def _require_no_answer(verb: str, given: object) -> None:
+    """Refuse what `put` returns, of which calls take the item."""
+    if isinstance(given, Written):
+        raise InvalidValueError(f"{verb} takes an item, and got what a put returned; write {verb}(written.item)")
 
 
 def updates_named(

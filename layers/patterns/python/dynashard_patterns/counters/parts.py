@@ -56,6 +56,9 @@ class PartReader(Generic[C]):
 
         Raises `InvalidKeyError` if a field of its key is missing, unknown, or not allowed in a key.
         """
+        if not isinstance(key, Mapping):
+            fields = ", ".join(f"{name!r}: ..." for name in self.entity.partition_fields)
+            raise InvalidKeyError(f"the key of a counter is {key!r}; write its fields, {{{fields}}}")
         if "part" in key:
             raise InvalidKeyError("part is chosen for you: leave it out", field="part")
         return self.entity.key_of({**key, "part": 0}).partition

@@ -9,6 +9,7 @@ from dynashard.entity import Entity
 from dynashard.errors import (
     DynashardError,
     ExhaustedError,
+    InvalidQueryError,
     InvalidValueError,
     ThrottledError,
     TransactionConflictError,
@@ -127,6 +128,9 @@ class CounterStore(Generic[C]):
     @write_operation
     def _change(self, side: Side, key: Mapping[str, Any], amount: int, steps: Sequence[Step]) -> list[Entity | None]:
         """Let one number of a counter fall by an amount, and the other one rise."""
+        for each in steps:
+            if not isinstance(each, Step):
+                raise InvalidQueryError(f"a further step is a {type(each).__name__}; write Create(...) or Update(...)")
         if isinstance(amount, bool) or not isinstance(amount, int) or not 1 <= amount <= LIMIT:
             raise InvalidValueError(
                 f"amount is {amount!r}; it must be a whole number from 1, of at most 38 digits", field="amount"

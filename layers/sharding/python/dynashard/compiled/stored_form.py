@@ -61,8 +61,6 @@ class _Walk:
         if schema["type"] == "definition-ref":
             name = schema["schema_ref"]
             return name in above or self.keeps(self._definitions[name], (*above, name))
-        if "validation_alias" in schema:
-            return False
         if not self._passes_on(schema):
             return not self.holds_object(schema)
         return all(self.keeps(each, above) for each in _inside(schema))

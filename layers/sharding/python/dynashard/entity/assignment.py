@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import SchemaValidator
 
-from dynashard.errors import InvalidValueError
+from dynashard.errors import InvalidValueError, UndecodableItemError
 from dynashard.record import Record
 
 
@@ -67,6 +67,13 @@ def _narrowed(annotation: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_narrowed(member) for member in get_args(annotation))
     return origin in (Annotated, Literal) or hasattr(annotation, "__supertype__")
+
+
+def unreadable(error: UndecodableItemError) -> InvalidValueError:
+    """Return the error of an item that is not stored, because reading it again would raise this one."""
+    first = _refusal(error.__cause__, None) if isinstance(error.__cause__, ValidationError) else error
+    field = getattr(first, "field", None)
+    return InvalidValueError(f"{first}; the item could not be read again, so it is not stored", field=field)
 
 
 def _refusal(error: ValidationError, name: str | None) -> InvalidValueError:

@@ -120,7 +120,13 @@ def field_problems(model: type[Record]) -> Iterator[str]:
         if field.default_factory in (stamp_created, stamp_updated) and plain_types(field.annotation) != {datetime}:
             yield f"field {name} is a stamp: declare it as a datetime"
         if field.alias or field.validation_alias or field.serialization_alias:
-            yield f"field {name} has an alias: stored attributes are named like their fields"
+            yield f"field {name} has an alias: stored attributes are named like their fields; leave the alias out"
+
+
+def unknown_field_problems(model: type[Record]) -> Iterator[str]:
+    """Check that the entity refuses unknown fields, because it stores none."""
+    if (extra := model.model_config.get("extra")) != "forbid":
+        yield f"has extra={extra!r}: unknown fields are not stored, so what callers send would be lost; leave it out"
 
 
 def expiry_problems(model: type[Record], expires: str | None) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dynashard.entity.checks import (
     expiry_problems,
     field_problems,
     name_problems,
+    unknown_field_problems,
 )
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError, refuse
 from dynashard.entity.definition import PARTITION_RESERVED, EntityDefinition
@@ -40,6 +41,7 @@ def compile_entity(
         refuse(shards.problems())
     refuse(name_problems(name, key, shards))
     refuse(field_problems(model))
+    refuse(unknown_field_problems(model))
     refuse(version_problems(version, upgrade))
     refuse(expiry_problems(model, expires))
     kinds = check_nested(model.__pydantic_core_schema__, model)

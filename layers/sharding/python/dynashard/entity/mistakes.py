@@ -22,6 +22,7 @@ NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
 """Kinds of schemas of values with declared members."""
 _OBJECTS: Final = NESTED | {"dict", "any", "json", "function-plain"}
 """Kinds of schemas of values that may be objects."""
+_WITH_FIELDS: Final = frozenset({"model-fields", "typed-dict", "dataclass-args"})
 _FORBID: Final = '__pydantic_config__ = ConfigDict(extra="forbid")'
 _SYNONYMS: Final = {
     "expires": {"ttl", "expires_at", "expiry"},
@@ -106,7 +107,7 @@ def _require_types(what: str, part: Any, example: str) -> None:
 
 
 def check_nested(schema: object, own: type) -> frozenset[str]:
-    """Refuse models in the fields that ignore unknown names, because data that a caller sends would be lost.
+    """Refuse models in the fields that ignore unknown names or read others than they store: data would be lost.
 
     Return the kinds of schemas of values that may be objects, which the core `schema` of the entity has besides that of
     its `own` class.
@@ -115,6 +116,8 @@ def check_nested(schema: object, own: type) -> frozenset[str]:
     for each in _schemas(schema):
         kind, model = each.get("type"), each.get("cls")
         # The fields of a model are a dictionary too, and one of them may be called `type`.
+        if isinstance(kind, str) and kind in _WITH_FIELDS:
+            _refuse_aliases(each)
         if not isinstance(kind, str) or kind not in _OBJECTS or model is own:
             continue
         found.add(kind)
@@ -128,6 +131,18 @@ def check_nested(schema: object, own: type) -> frozenset[str]:
                 f"holds a {model.__name__}, which does not refuse unknown fields: write `{how}`"
             )
     return frozenset(found)
+
+
+def _refuse_aliases(schema: Mapping[str, Any]) -> None:
+    """Refuse fields with an alias: they are stored by their names, and would be read by other ones."""
+    fields = schema["fields"]
+    for name, field in fields.items() if isinstance(fields, Mapping) else ((each["name"], each) for each in fields):
+        if "validation_alias" in field or "serialization_alias" in field:
+            typed = getattr(schema.get("cls"), "__name__", "model")
+            raise WrongDeclarationError(
+                f"holds a {schema.get('model_name') or schema.get('dataclass_name') or typed}, whose field {name} has "
+                "an alias: stored attributes are named like their fields; leave the alias out"
+            )
 
 
 def _schemas(schema: object) -> Iterator[dict[str, Any]]:

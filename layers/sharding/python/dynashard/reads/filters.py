@@ -99,6 +99,11 @@ def is_operators(value: Any) -> bool:
     return all(isinstance(each, str) and (each in WORDS or each in _OPERATORS) for each in value)
 
 
+def not_operators(name: str, value: Mapping[Any, Any]) -> InvalidQueryError:
+    """Return the error of a mapping that a field cannot have as a value, with a name that is not an operator."""
+    return InvalidQueryError(f"{name}: {value!r} is neither a value of the field nor operators; {_USE}", field=name)
+
+
 def _condition(given: Any) -> Filter:
     if isinstance(given, Filter):
         return given
@@ -247,8 +252,7 @@ def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any
     except InvalidValueError as error:
         if not isinstance(condition.value, Mapping):
             raise
-        message = f"{field}: {condition.value!r} is neither a value of the field nor operators; {_USE}"
-        raise InvalidQueryError(message, field=field) from error
+        raise not_operators(field, condition.value) from error
     if not stored:
         raise InvalidQueryError(f"{field} is not stored if it is None; use exists", field=field)
     [value] = stored.values()

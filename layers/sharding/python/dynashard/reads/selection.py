@@ -12,7 +12,7 @@ from dynashard.errors import InvalidQueryError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
 from dynashard.reads.bounds import Bounds
-from dynashard.reads.filters import filters_of, is_operators
+from dynashard.reads.filters import filters_of, is_operators, not_operators
 from dynashard.reads.first_fields import text_of_first_fields
 from dynashard.reads.key_ranges import RANGES, key_range
 from dynashard.reads.query import Order, Query, QueryArguments
@@ -100,12 +100,7 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
         (options if name in OPTIONS else fields)[name] = value
     _reverse(options)
     operators = {name: fields.pop(name) for name in [*fields] if is_operators(fields[name])}
-    for name in (*fields, *operators):
-        if name not in entity.model.model_fields:
-            near = hint(name, (*OPTIONS, *_OTHERS, *entity.model.model_fields))
-            raise InvalidQueryError(
-                f"{name} is neither an argument of listings nor a field of {entity.name}{near}", field=name
-            )
+    _require_known(entity, fields, operators)
     if isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
         return Query(entity, [_merged(each, fields) for each in partition], **_filtered(options, operators))
     given = _merged(partition, fields) if isinstance(partition, Mapping) else fields
@@ -198,6 +193,22 @@ def _reverse(options: dict[str, Any]) -> None:
         raise InvalidQueryError(message, field="reverse")
     if reverse:
         options.setdefault("order", Order.ORDERED)
+
+
+def _require_known(entity: EntityDefinition[Any], fields: Mapping[str, Any], operators: Collection[str]) -> None:
+    for name in (*fields, *operators):
+        if name not in entity.model.model_fields:
+            near = hint(name, [each for each in (*OPTIONS, *_OTHERS, *entity.model.model_fields) if each != name])
+            raise InvalidQueryError(
+                f"{name} is neither an argument of listings nor a field of {entity.name}{near}", field=name
+            )
+        if isinstance(value := fields.get(name), Mapping) and name in _key_fields(entity):
+            raise not_operators(name, value)
+
+
+def _key_fields(entity: EntityDefinition[Any]) -> set[str]:
+    """The fields of the entity's key and of those of its indexes, none of which can have a mapping as its value."""
+    return {*entity.key_fields, *(name for index in entity.indexes.values() for name in index.fields)}
 
 
 def _merged(partition: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class Write(Struct, frozen=True):
         revision: the new revision, by which the write is recognised; empty for deletes.
         version: the version of the declaration in whose form it writes. A live item of a later one refuses it.
         partial: it leaves other fields as they are, so the live item must be of exactly this version.
+        made: the item that a put stores, as it will be read.
         guarded: a delete of whatever was read first: it has succeeded once that item is gone.
     """
 
@@ -70,6 +71,7 @@ class Write(Struct, frozen=True):
     bounds: Condition | None = None
     version: int = FIRST
     partial: bool = False
+    made: Any = None
 
     @property
     def exact(self) -> bool:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dynashard.codec import fits, require_fits
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
+from dynashard.entity.assignment import unreadable
 from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.repository.evidence import lineage
@@ -37,7 +38,7 @@ class WriteBuilder(Generic[E]):
         key = self._entity.key_of(item)
         clock = self._store.router.key_clock
         (clock.require_timely if timely else clock.require_format)(self._entity, key)
-        self.wire_of(item, key, created=None, counts=counts)
+        self.as_read(self.wire_of(item, key, created=None, counts=counts))
 
     def wire_of(
         self,
@@ -88,12 +89,24 @@ class WriteBuilder(Generic[E]):
         options = {"ReturnValues": "ALL_OLD"} if returns else {}
         version = self._entity.versions.number
         now, revision = self._store.now(), wire[REV]["S"]
-        write = Write(kind, key, "PutItem", now, wire, options, if_match, revision, version=version)
+        made = self.as_read(wire)
+        write = Write(kind, key, "PutItem", now, wire, options, if_match, revision, version=version, made=made)
         return replacing(self._entity, write, over)
 
     def item_of(self, write: Write) -> E:
         """Return the item that a put has stored."""
-        return self._entity.decode(write.item or {})
+        item: E = write.made
+        return item
+
+    def as_read(self, wire: Wire) -> E:
+        """Return the item that readers will get once this is stored; raises `InvalidValueError` if they will get none.
+
+        Pydantic does not validate defaults or what `model_copy` changes, so an item may have values of other types.
+        """
+        try:
+            return self._entity.decode(wire)
+        except UndecodableItemError as error:
+            raise unreadable(error) from error
 
     def put_unread(self, item: E, if_match: str | None) -> Write:
         """Return the put of an item over one that was not read."""
