@@ -6,7 +6,8 @@ folder may use what another one has for all, such as `reshard.scopes`. The modul
     cli             the entry point: chooses the commands of this place, and prints an error as one line
     commands, own, outside
                     the commands for a backend, for a program's own tables, and for neither
-    app             what these three have in common
+    catalog         all commands with their summaries, which help lists without importing them
+    app             what the three have in common: a command is imported when it is called
     connection      `Backend`: what commands work on: the local stack, a deployed environment, or a program's tables
     environments    deployed environments: region, account, clients of AWS's services, and errors of them
     program         the program that `DYNASHARD_DB` names

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 
 from dynashard.errors import DeclarationError, DynashardError
 from dynashard_local.root import backend_root, importable
+from dynashard_tools.app import VARIABLE
 from dynashard_tools.failure import FAILED, INTERRUPTED, CommandError
 from dynashard_tools.interrupts import not_lost
-from dynashard_tools.program import VARIABLE
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
 def _commands() -> Callable[..., object]:
     """Return the commands of this place: of a program, of a backend, or of neither.
 
-    They import the entities, so a wrong declaration is raised here.
+    A command that is called imports the entities, and raises what is wrong with a declaration.
     """
     if os.environ.get(VARIABLE):
         from dynashard_tools import own  # noqa: PLC0415 - each place has its own

@@ -24,10 +24,11 @@ from dynashard_local.settings import Settings
 from dynashard_local.workers.resharding import CONCURRENCY, growth, timing, transport_of
 from dynashard_serving.table_load import TableLoad, table_load
 from dynashard_tools.account.records import PurgeRecords
+from dynashard_tools.app import VARIABLE
 from dynashard_tools.entities import models
 from dynashard_tools.environments import backend_context, environment_named
 from dynashard_tools.failure import CommandError
-from dynashard_tools.program import VARIABLE, Program, program_of
+from dynashard_tools.program import Program, program_of
 
 RESTORED: Final = ("RESTORED_TABLE", "RESTORED_TOPOLOGY")
 """Variables that name restored tables of an environment, for commands that check them before they are used."""

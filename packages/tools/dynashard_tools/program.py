@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Final
 
 from dynashard import Dynashard, definition
 from dynashard.growth.opening import Tables
 from dynashard_serving.declare import Exposed, exposure_of
 from dynashard_serving.discovery import found_in
 from dynashard_serving.domain import Domain, domain_of
+from dynashard_tools.app import VARIABLE
 from dynashard_tools.failure import CommandError
-
-VARIABLE: Final = "DYNASHARD_DB"
-"""Names a `Dynashard` of a program, or a function that returns one: `MODULE:NAME`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,16 +93,15 @@ sys.__stdout__.write("\\n" + json.dumps(answers) + "\\n")
 """
 HELP = """
 import json, sys
-from typer.main import get_command
 from dynashard_tools.cli import main
-from dynashard_tools.commands import app
+from dynashard_tools.catalog import COMMANDS
 
 def commands(command, *names):
     yield names
     for name, inner in getattr(command, "commands", {}).items():
         yield from commands(inner, *names, name)
 
-paths = list(commands(get_command(app)))
+paths = [(), *(path for each in COMMANDS.values() for path in commands(each.load(), each.name))]
 for path in paths:
     sys.argv = ["dynashard", *path, "--help"]
     try:

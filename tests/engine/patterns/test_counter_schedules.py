@@ -10,6 +10,7 @@ from dynashard_checks.schedules.counters.mutants import MUTANTS
 from dynashard_checks.schedules.counters.schedule import run_counter
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
+from tests.seeds import found_again
 
 pytestmark = pytest.mark.engine
 
@@ -47,4 +48,7 @@ def test_no_schedule_has_a_false_answer(engine_of_its_own: LeanWire, first: int)
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []
 
-    assert caught(engine_of_its_own, mutant, [*seeds, *range(MOST)]) is not None
+    catch = caught(engine_of_its_own, mutant, [*seeds, *range(MOST)])
+
+    assert catch is not None
+    found_again(mutant, CAUGHT_BY.get(mutant), catch[0])

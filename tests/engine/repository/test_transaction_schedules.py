@@ -14,6 +14,7 @@ from dynashard_checks.schedules.scheduler import AnomalyError
 from dynashard_checks.schedules.transactions import run_transactions
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
+from tests.seeds import found_again
 
 pytestmark = pytest.mark.engine
 
@@ -77,3 +78,4 @@ def test_transactions_that_break_the_protocol_are_caught(engine_of_its_own: Lean
 
     assert caught is not None
     run_transactions(engine_of_its_own, caught[0])
+    found_again(mutant, None if DEEP else CAUGHT_BY.get(mutant), caught[0])

@@ -11,6 +11,7 @@ from dynashard_checks.schedules.unique import run_unique
 from dynashard_checks.schedules.unique_mutants import LATE_UNIQUE_MUTANTS, UNIQUE_MUTANTS
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
+from tests.seeds import found_again
 
 pytestmark = pytest.mark.engine
 
@@ -59,4 +60,7 @@ def test_an_item_that_expires_when_a_schedule_ends_may_have_lost_its_value(engin
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []
 
-    assert caught(engine_of_its_own, mutant, [*seeds, *range(MOST)]) is not None
+    catch = caught(engine_of_its_own, mutant, [*seeds, *range(MOST)])
+
+    assert catch is not None
+    found_again(mutant, CAUGHT_BY.get(mutant), catch.seed)

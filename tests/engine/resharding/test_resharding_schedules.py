@@ -11,6 +11,7 @@ from dynashard_checks.schedules.mutants import MUTANTS
 from dynashard_checks.schedules.schedule import run_seed
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import examples, profile
+from tests.seeds import found_again
 
 pytestmark = pytest.mark.engine
 
@@ -87,6 +88,7 @@ def test_code_that_breaks_the_protocol_is_caught(engine_of_its_own: LeanWire, mu
 
     assert catch is not None
     run_mutant(engine_of_its_own, catch.seed, MUTANTS[mutant])
+    found_again(mutant, None if DEEP else CAUGHT_BY.get(mutant), catch.seed)
 
 
 def test_a_seed_always_gives_the_same_schedule(engine_of_its_own: LeanWire) -> None:

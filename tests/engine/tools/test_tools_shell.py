@@ -4,34 +4,15 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from dynashard_tools.commands import app
+from tests.command_tree import command_tree, paths
 from tests.engine.command_line import ROOT, CommandLine
 
 pytestmark = pytest.mark.engine
-
-
-def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
-    """Return the names of all commands and groups."""
-    yield path
-    for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            yield from commands(command, *path, name)
-        else:
-            yield (*path, name)
-
-
-def all_commands() -> list[tuple[str, ...]]:
-    root = get_command(app)
-    assert isinstance(root, TyperGroup)
-    return list(commands(root))
 
 
 def test_the_version_is_the_projects(command_line: CommandLine) -> None:
@@ -42,7 +23,7 @@ def test_the_version_is_the_projects(command_line: CommandLine) -> None:
     assert (ended.status, ended.out, ended.err) == (0, f"dynashard {project['version']}\n", "")
 
 
-@pytest.mark.parametrize("names", all_commands(), ids=" ".join)
+@pytest.mark.parametrize("names", list(paths(command_tree())), ids=" ".join)
 def test_every_command_takes_h_for_help(command_line: CommandLine, names: tuple[str, ...]) -> None:
     short, long = command_line.run(*names, "-h"), command_line.run(*names, "--help")
 

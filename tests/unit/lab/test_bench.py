@@ -26,6 +26,7 @@ from dynashard_lab.bench.stored import (
     user_item,
 )
 from dynashard_lab.bench.users import User, user
+from dynashard_tools.catalog import COMMANDS
 
 pytestmark = pytest.mark.unit
 
@@ -124,7 +125,7 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
     modules = [
         *(".".join(handler.relative_to(ROOT).with_suffix("").parts) for handler in handlers),
         "dynashard_local.run",
-        "dynashard_tools.commands",
+        *sorted({command.place.partition(":")[0] for command in COMMANDS.values()}),
         "dynashard",
     ]
     program = f"import {', '.join(modules)}\n"

@@ -400,6 +400,7 @@ BY_NAME = {
     "dynashard_cdk.bundling": "finds the packages to deploy, which a synthesis does not import",
     "dynashard_local.deploy.placeholders": "runs where only ministack is installed",
     "dynashard_local.functions.environment": "loads the handler that the template names, as Lambda does",
+    "dynashard_tools.app": "imports a command when it is called; a test imports all",
     "dynashard_tools.cli": "asks whether there is a domain, without importing it",
     "dynashard_tools.program": "loads the program that DYNASHARD_DB names",
     "dynashard_lab.bench.apart": "loads the client to measure, in a process of its own",

@@ -36,7 +36,7 @@ def run(*arguments: str, program: str = "from dynashard_tools.cli import main; m
     )
 
 
-@pytest.mark.parametrize("arguments", [["topology"], ["load", "things", "x.csv"], ["--help"]])
+@pytest.mark.parametrize("arguments", [["topology"], ["load", "things", "x.csv"], ["get", "--help"]])
 def test_a_wrong_declaration_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "domain.py").write_text(DOMAIN)
 
@@ -46,6 +46,15 @@ def test_a_wrong_declaration_is_one_line(tmp_path: Path, arguments: list[str]) -
     [line] = ended.stderr.splitlines()
     assert line.startswith("error: the domain cannot be used: thing.v1.Thing")
     assert "7" in line
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_needs_no_domain(tmp_path: Path, argument: str) -> None:
+    (tmp_path / "domain.py").write_text(DOMAIN)
+
+    ended = run(argument, PYTHONPATH=str(tmp_path))
+
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_an_interrupt_before_a_command_has_begun_is_one_line(tmp_path: Path) -> None:

@@ -2,27 +2,23 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dynashard_tools.account.exporting import export as export_items
-from dynashard_tools.account.purging import Purged, found, purge
+from dynashard_tools.account.purging import found
+from dynashard_tools.account.recorded import purged, tenant_data
 from dynashard_tools.account.records import PurgeRecord
-from dynashard_tools.account.tenant_data import Scanned, TenantData, require_tenant
 from dynashard_tools.aws_account import OPTION, require_account
-from dynashard_tools.connection import Backend, open_backend
-from dynashard_tools.entities import models
+from dynashard_tools.connection import open_backend
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Environment, Workers
 from dynashard_tools.printing import show, utc_text
 from dynashard_tools.progress import Work, working
-from dynashard_tools.topology.facts import largest_count
 
 account = typer.Typer(help="Export or remove all data of an account.", no_args_is_help=True)
 
@@ -45,7 +41,7 @@ def export(
     backend, left_out = open_backend(environment), LeftOut()
     with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
         scanned, done = work.adders(2)
-        partitions = _tenant_data(backend).partitions(tenant, time.time(), scanned)
+        partitions = tenant_data(backend).partitions(tenant, time.time(), scanned)
         items = export_items(backend, partitions, to, workers=workers, advance=done, left_out=left_out)
     summary = {"account": tenant, "to": str(to), "items": items.total(), "entities": dict(items)}
     summary |= {"read_units": work.read_units, "seconds": work.seconds}
@@ -82,7 +78,7 @@ def remove(
     backend = open_backend(environment)
     if confirm is not None:
         require_account(environment, aws_account)
-    data = _tenant_data(backend)
+    data = tenant_data(backend)
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
         scanned, done = work.adders(2)
         if confirm is None:
@@ -106,22 +102,6 @@ def purges(environment: Environment = None, *, as_json: AsJson = False) -> None:
 
 def _ended(record: PurgeRecord) -> str:
     return "not complete" if record.ended is None else f"{record.items:,} items removed by {utc_text(record.ended)}"
-
-
-def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
-    """Purge a tenant, with a record of it. Raises as `purge`; nothing is removed if the record cannot be written."""
-    # A restore repeats what is recorded, so a name that would be refused is not.
-    require_tenant(tenant)
-    records = backend.purge_records()
-    record = records.begin(tenant, backend.table)
-    done = purge(_tenant_data(backend), tenant, scanned=scanned, removed=removed)
-    records.end(record, done.total)
-    return done
-
-
-def _tenant_data(backend: Backend) -> TenantData:
-    largest = partial(largest_count, backend.topology)
-    return TenantData(backend.transport, backend.table, models(), largest_count=largest)
 
 
 def _lines(tenant: str, kinds: Counter[str], verb: str, work: Work) -> list[str]:

@@ -10,6 +10,7 @@ import typer
 from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Status
 from dynashard_serving import aws_services
+from dynashard_tools.app import VARIABLE
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import declared, models
 from dynashard_tools.environments import environment_named
@@ -20,7 +21,6 @@ from dynashard_tools.hot.simulated import Simulated, simulated
 from dynashard_tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, Throttles
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show, utc_text
-from dynashard_tools.program import VARIABLE
 from dynashard_tools.reshard.description import line
 from dynashard_tools.reshard.scopes import own_scopes
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dynashard_local.root import backend_root
-from dynashard_tools.account.command import purged
+from dynashard_tools.account.recorded import purged
 from dynashard_tools.aws_account import show_account
 from dynashard_tools.connection import RESTORED, open_backend
 from dynashard_tools.environments import aws_errors, backend_context, environment_named
