@@ -248,6 +248,26 @@ def test_reservation_that_is_left_over_blocks_nobody(world: World, item: str) ->
     assert stored.id == "1"
 
 
+def test_an_item_whose_value_cannot_be_read_keeps_its_reservation(world: World) -> None:
+    members = world.of(Member)
+    members.create(member("1", mail="ada@x.org"))
+    [row] = [each for each in world.raw() if each["SK"]["S"] == "1"]
+    world.adopt({**row, "mail": {"N": "7"}})
+
+    with pytest.raises(NotUniqueError):
+        members.create(member("2", mail="ada@x.org"))
+
+
+def test_a_look_up_waits_for_a_transaction_that_holds_the_item(world: World) -> None:
+    world.of(Member).create(member("1", mail="ada@x.org"))
+    [row] = [each for each in world.raw() if each["SK"]["S"] == "1"]
+    # The reservation is visible already, and the item is not yet.
+    world.adopt({**row, "mail": {"S": "former@x.org"}})
+    world.faults(conflict("TransactGetItems"), meanwhile("TransactGetItems", lambda: world.adopt(row), nth=2))
+
+    assert world.of(Member).get(mail="ada@x.org", tenant="abc").id == "1"
+
+
 def test_left_over_reservation_is_not_taken_from_an_owner_that_comes_back_meanwhile(world: World) -> None:
     members = world.of(Member)
     members.create(member("1", mail="ada@x.org"))

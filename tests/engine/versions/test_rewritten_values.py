@@ -136,6 +136,7 @@ def db(wire: Transport, table: str) -> Dynashard:
         ({"place": "Paris"}, {"place": Place(city="Rome", floor=3)}),
         ({"place": "Paris"}, {"place": None}),
         ({"address": {"place": "Paris", "street": "Rue"}}, {"address": Address(place=Place(city="Rome", floor=3))}),
+        ({"address": {"place": "Paris"}}, {"address": Address(place=Place(city="Rome", floor=3), street="Via")}),
         ({"limits": {"Day": 1, "WEEK": 7}}, {"limits": {"day": 2, "week": 7}}),
         ({"limits": {"Day": 1, "WEEK": 7}}, {"limits": {"month": 30}}),
         ({"stops": ["Paris", "Rome"]}, {"stops": [Place(city="Paris", floor=1), Place(city="Rome")]}),
