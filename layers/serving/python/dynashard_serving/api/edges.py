@@ -84,7 +84,7 @@ class EdgeRoutes:
         """`DELETE`: 204, or 404 if there is no such edge."""
         consistent_only(incoming.query, allowed=False)
         conditions = conditions_of(incoming.headers)
-        self._graph.remove(incoming.caller, *self._ends(incoming), conditions)
+        self._graph.remove(incoming.caller, *self._ends(incoming), conditions=conditions)
         return Response(HTTPStatus.NO_CONTENT, body="")
 
     def _ends(self, incoming: ApiRequest) -> Sequence[str]:

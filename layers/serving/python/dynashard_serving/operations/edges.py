@@ -122,7 +122,7 @@ class Graph:
         refuse_unaddressable(("node", "other"), {"node": node, "other": other})
         return self.store.add(caller.tenant, node, other)
 
-    def remove(self, caller: Caller, node: str, other: str, conditions: Conditions = UNCONDITIONAL) -> None:
+    def remove(self, caller: Caller, node: str, other: str, *, conditions: Conditions = UNCONDITIONAL) -> None:
         """Remove an edge. Cost: as the store's `remove`; 1 read unit and 1 round trip more with conditions.
 
         Raises:
