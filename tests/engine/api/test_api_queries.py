@@ -344,6 +344,7 @@ def test_items_whose_id_is_the_name_of_a_route_can_be_written_and_read_by_a_batc
         read = {"requests": [{"operation": "get", "key": {"id": name}}]}
         [outcome] = caller.post("/v1/users/batch", read).json["outcomes"]
         assert outcome["result"]["id"] == name
+        assert name == "count" or caller.get(f"/v1/users/{name}").json == outcome["result"]
         assert caller.delete(f"/v1/users/{name}").status == 204
     assert caller.get("/v1/users/count").json == {"count": 0, "exact": True}
 
