@@ -46,9 +46,25 @@ function open<P extends object>(options: Options, more: Middleware[]): FetchClie
     // The API takes a field that is given several times as several values: `?year=2016&year=2017`.
     querySerializer: { array: { style: "form", explode: true } },
   });
-  client.use(signing(options.token), ...more, throwing);
+  client.use(addressable, signing(options.token), ...more, throwing);
   return client;
 }
+
+/**
+ * Refuses keys that no path can carry, because their path leads to another item or resource: fetch resolves `.` and `..`,
+ * and the gateway cuts a path at a decoded `?` and passes on a decoded `/`, which divides all fields but the last.
+ */
+const addressable: Middleware = {
+  onRequest({ schemaPath, params }) {
+    for (const [name, given] of Object.entries(params.path ?? {})) {
+      const value = String(given);
+      const inner = !schemaPath.endsWith(`{${name}}`) && value.includes("/");
+      if (value === "" || value === "." || value === ".." || value.includes("?") || inner) {
+        throw new TypeError(`${name} is ${JSON.stringify(value)}, which no path can carry.`);
+      }
+    }
+  },
+};
 
 const deferring: Middleware = {
   async onRequest({ request }) {

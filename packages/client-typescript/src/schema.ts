@@ -17877,8 +17877,16 @@ export interface operations {
     };
     getFollow: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /**
                  * @description The follower.
@@ -17898,16 +17906,28 @@ export interface operations {
             /** @description The edge. */
             200: {
                 headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Follow"];
                 };
             };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
@@ -17917,7 +17937,12 @@ export interface operations {
     deleteFollow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /**
                  * @description The follower.
@@ -17946,6 +17971,7 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];

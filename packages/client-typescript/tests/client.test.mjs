@@ -309,3 +309,18 @@ test("a batch whose answer is lost is sent again only if it reads and creates", 
   assert.equal(unsafe.sent.length, 1);
   assert.equal(unsafe.sent[0].headers["idempotency-key"], undefined);
 });
+
+test("a key that no path can carry is refused before it reaches another item", async () => {
+  const { api, sent } = planned([answer(204)]);
+  for (const id of ["ada?x", "", ".", ".."]) {
+    await assert.rejects(api.DELETE("/v1/users/{id}", { params: { path: { id } } }), /no path can carry/);
+  }
+  for (const team_id of ["..", "a/b"]) {
+    const path = { team_id, schedule_id: "users", shift_id: "ada" };
+    await assert.rejects(api.DELETE("/v1/shifts/{team_id}/{schedule_id}/{shift_id}", { params: { path } }), /team_id is/);
+  }
+  assert.equal(sent.length, 0);
+
+  await api.DELETE("/v1/users/{id}", { params: { path: { id: "a/b" } } });
+  assert.equal(sent[0].url, "http://api.test/v1/users/a%2Fb");
+});

@@ -19,6 +19,7 @@ from dynashard_client.errors import (
     NotFoundError,
     RefusedError,
     TableThrottledError,
+    ValidationFailedError,
 )
 from dynashard_client.resource import Resource
 from dynashard_client.retries import LostError
@@ -36,6 +37,9 @@ _CODES: Final = {401: "unauthenticated", 403: "forbidden", 404: "no_such_route",
 _PLAIN: Final = ("index", "order", "direction", "limit", "cursor", "prefix", "from", "to", "distinct")
 """Members of a listing that are query parameters as they are."""
 _OPERATORS: Final = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "in", "prefix", "contains", "exists"})
+ANY: Final = "*"
+"""Stands for any revision."""
+_DOTS: Final = (".", "..")
 _MOST_COUNTED: Final = 100_000
 """Items that the API counts in one request."""
 _NO_BATCHES: Final = frozenset({"method_not_allowed", "no_such_route"})
@@ -212,8 +216,9 @@ class RestApi:
         if missing:
             message = f"The key of {resource.name} needs {missing[0]}."
             raise InputError(message, errors=[FieldError(missing[0], message, InputError.code)])
-        values = (quote(_text(document[name]), safe="") for name in resource.address)
-        return "/".join([self._path(resource), *values])
+        values = {name: _text(document[name]) for name in resource.address}
+        _refuse_unaddressable(resource, values)
+        return "/".join([self._path(resource), *(quote(value, safe="") for value in values.values())])
 
     def _sent(
         self, method: str, url: str, document: Any = None, headers: Mapping[str, str] | None = None
@@ -287,7 +292,20 @@ def _outcome(steps: RestSteps[Any], *, read: bool = True) -> RestSteps[Outcome[A
 
 def _if_match(request: Request) -> dict[str, str]:
     revision = request.get("if_match")
-    return {} if revision is None else {"If-Match": f'"{revision}"'}
+    return {} if revision is None else {"If-Match": revision if revision == ANY else f'"{revision}"'}
+
+
+def _refuse_unaddressable(resource: Resource[Any], values: Mapping[str, str]) -> None:
+    """Refuse a key that no path can carry: its path would lead to another item, or to another resource.
+
+    Senders resolve `.` and `..`. The gateway cuts a path at a decoded `?`, and passes on a decoded `/`, which divides
+    fields before the last one.
+    """
+    for name, value in values.items():
+        inner = name != resource.address[-1]
+        if not value or value in _DOTS or "?" in value or (inner and "/" in value):
+            message = f"{name} of {resource.name} is {value!r}, which no path can carry. Use direct invocation."
+            raise ValidationFailedError(message, errors=[FieldError(name, message, "unaddressable")])
 
 
 def _text(value: Any) -> str:

@@ -121,3 +121,9 @@ def test_another_tenant_sees_no_accesses(caller: Caller, resource: str) -> None:
 
     assert caller.of("other").get(location).status == 404
     assert caller.of("other").get(f"/v1/{resource}", query={"path": FILE}).json["items"] == []
+
+
+def test_a_time_of_a_missing_item_is_named_as_a_path_has_it(caller: Caller) -> None:
+    missing = caller.get("/v1/timed-accesses/2026-11-21T12:00:07Z/none")
+
+    assert missing.json["detail"].endswith("path='none', accessed_at='2026-11-21T12:00:07Z' does not exist")

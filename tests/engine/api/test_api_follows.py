@@ -95,6 +95,68 @@ def test_a_bad_edge_is_refused_by_field(caller: Caller, body: Any, fields: list[
 
 
 @pytest.mark.parametrize(
+    ("node", "other", "at_fault"),
+    [
+        ("User.a/b", "Actor.1", "node"),
+        ("User.a?b", "Actor.1", "node"),
+        ("User.a", "Actor.1?", "other"),
+        ("User.a", "Actor.1\n2", "other"),
+    ],
+)
+def test_an_edge_that_no_path_could_address_is_refused(caller: Caller, node: str, other: str, at_fault: str) -> None:
+    refused = caller.post("/v1/follows", {"node": node, "other": other})
+
+    assert (refused.status, refused.fields) == (422, {at_fault: "unaddressable"})
+
+
+def test_the_path_of_an_edge_reads_it_even_with_a_slash_in_its_last_id(caller: Caller) -> None:
+    created = caller.post("/v1/follows", {"node": "User.ä", "other": "Actor.a/b c"})
+
+    assert caller.get(created.headers["location"]).json == created.json
+
+
+EDGE = "/v1/follows/User.9/Actor.5"
+
+
+def test_an_edge_that_has_not_changed_is_304(caller: Caller) -> None:
+    follow(caller, "User.9", "Actor.5")
+    tag = caller.get(EDGE).headers["etag"]
+
+    unchanged = caller.get(EDGE, headers={"if-none-match": f'"other", W/{tag}'})
+
+    assert (unchanged.status, unchanged.content, unchanged.headers["etag"]) == (304, b"", tag)
+    assert caller.get(EDGE, headers={"if-none-match": '"other"'}).status == 200
+    assert caller.get(EDGE, headers={"if-match": '"other"'}).code == "revision_mismatch"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"if-match": '"other"'}, "revision_mismatch"),
+        ({"if-match": 'W/"other"'}, "revision_mismatch"),
+        ({"if-none-match": "*"}, "precondition_failed"),
+        ({"if-match": "other"}, "malformed_header"),
+    ],
+)
+def test_an_edge_is_not_removed_if_a_condition_does_not_hold(
+    caller: Caller, headers: Mapping[str, str], code: str
+) -> None:
+    follow(caller, "User.9", "Actor.5")
+
+    assert caller.delete(EDGE, headers=headers).code == code
+    assert counts(caller, "Actor.5") == (0, 1)
+
+
+def test_an_edge_is_removed_at_the_revision_that_was_read(caller: Caller) -> None:
+    follow(caller, "User.9", "Actor.5")
+    tag = caller.get(EDGE).headers["etag"]
+
+    assert caller.delete(EDGE, headers={"if-match": f'"other", {tag}'}).status == 204
+    assert caller.delete(EDGE, headers={"if-match": tag}).code == "not_found"
+    assert counts(caller, "Actor.5") == (0, 0)
+
+
+@pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
         ("PUT", "/v1/follows", "GET, POST, HEAD"),

@@ -98,6 +98,13 @@ def test_a_bad_range_is_refused_by_field(caller: Caller, query: str, fields: dic
     assert caller.get(f"{schedule(caller)}/rota", query=query).fields == fields
 
 
+def test_parameters_that_contradict_each_other_are_refused_with_what_is_wrong(caller: Caller) -> None:
+    refused = caller.get(f"{schedule(caller)}/rota", query="from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z").json
+
+    assert refused["detail"] == "Not accepted: to must be after from, by at most 92 days."
+    assert refused["errors"][0]["message"] == "to must be after from, by at most 92 days"
+
+
 @pytest.mark.parametrize(
     ("layer", "at"),
     [

@@ -152,6 +152,14 @@ def test_an_unknown_operator_names_those_of_the_field(filled: Caller, service: S
     }
 
 
+def test_a_value_of_an_operator_is_taken_as_it_was_sent(service: Service) -> None:
+    assert service.fields("list", filters={"department": {"in": [["eng"]]}}) == {
+        "filters.department[in]": "string_type"
+    }
+    assert service.fields("list", filters={"department": {"exists": 1}}) == {"filters.department[exists]": "enum"}
+    assert service.result("list", filters={"department": {"in": ["x", "x"]}})["items"] == []
+
+
 def test_a_value_with_a_comma_is_sent_by_repeating_the_parameter(filled: Caller) -> None:
     comma = a_user(id="comma", email="comma@example.com", department="legal, sales")
     filled.of("xyz").post("/v1/users", comma)
@@ -178,6 +186,11 @@ def test_a_count_ends_at_its_bound_and_says_so(filled: Caller, service: Service)
     assert filled.get("/v1/users/count", query="up_to=7").json == {"count": 7, "exact": False}
     assert filled.get("/v1/users/count", query="up_to=40").json == {"count": 40, "exact": True}
     assert service.result("count", up_to=7) == {"count": 7, "exact": False}
+    # A parser of JSON may read a whole number that is too large for 64 bits as a float.
+    for huge in (10**6, 2**63, 10**30, 1e30, 1e300):
+        assert service.result("count", up_to=huge) == {"count": 40, "exact": True}
+    for wrong in (0, -1, 0.5, -1e30, True, "7", [7]):
+        assert service.fields("count", up_to=wrong) == {"up_to": "out_of_range"}
     for wrong in ("0", "-1", "x", "100001", ""):
         assert filled.get("/v1/users/count", query=f"up_to={wrong}").fields == {"up_to": "out_of_range"}
 
@@ -331,6 +344,7 @@ def test_items_whose_id_is_the_name_of_a_route_can_be_written_and_read_by_a_batc
         read = {"requests": [{"operation": "get", "key": {"id": name}}]}
         [outcome] = caller.post("/v1/users/batch", read).json["outcomes"]
         assert outcome["result"]["id"] == name
+        assert name == "count" or caller.get(f"/v1/users/{name}").json == outcome["result"]
         assert caller.delete(f"/v1/users/{name}").status == 204
     assert caller.get("/v1/users/count").json == {"count": 0, "exact": True}
 

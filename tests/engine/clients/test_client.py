@@ -64,6 +64,33 @@ def a_user(tenant: str, **fields: Any) -> User:
     return User(**{"tenant_id": tenant, "email": "ada@example.com", "display_name": "Ada", **fields})
 
 
+def test_any_revision_is_a_condition_that_a_missing_item_does_not_meet(users: Items[User], tenant: str) -> None:
+    with pytest.raises(RevisionMismatchError):
+        users.put(a_user(tenant, id="any"), if_match="*")
+    users.create(a_user(tenant, id="any"))
+
+    assert users.update("any", {"department": "maths"}, if_match="*").department == "maths"
+    assert users.put(a_user(tenant, id="any"), if_match="*").created is False
+    users.delete("any", if_match="*")
+
+
+@pytest.mark.parametrize("way", ["rest"])
+def test_a_key_that_no_path_can_carry_does_not_reach_another_item(backend: Served, tenant: str, way: Any) -> None:
+    with backend.client(way, tenant) as client:
+        users, shifts = client.collection(User), client.collection(Shift)
+        users.create(a_user(tenant, id="known"))
+
+        for wrong in ("known?x", "", ".", ".."):
+            with pytest.raises(ValidationFailedError) as refused:
+                users.delete(wrong)
+            assert [(each.field, each.code) for each in refused.value.errors] == [("id", "unaddressable")]
+        for team in ("..", "a/b"):
+            with pytest.raises(ValidationFailedError, match="team_id"):
+                shifts.delete({"team_id": team, "schedule_id": "users", "shift_id": "known"})
+
+        assert users.get("known").id == "known"
+
+
 def test_item_is_created_read_replaced_patched_and_deleted(users: Items[User], tenant: str) -> None:
     created = users.create(a_user(tenant, id="ada"))
     put = users.put(created.model_copy(update={"display_name": "Countess"}), if_match=created.revision)

@@ -14,6 +14,7 @@ from dynashard.errors import (
     InvalidValueError,
     NotFoundError,
     OutcomeUnknownError,
+    RevisionMismatchError,
 )
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, repeated
 from dynashard.transport import metered
@@ -72,6 +73,18 @@ def test_a_removed_edge_is_gone_at_both_nodes(fans: EdgeStore[Any]) -> None:
     with pytest.raises(NotFoundError, match=r"User\.9 .* Actor\.5"):
         fans.remove(TENANT, USER, ACTOR)
     assert fans.add(TENANT, USER, ACTOR).created
+
+
+def test_an_edge_that_was_added_again_is_not_removed_by_the_revision_of_the_first(fans: EdgeStore[Any]) -> None:
+    first = fans.add(TENANT, USER, ACTOR).edge
+    fans.remove(TENANT, USER, ACTOR, if_match=first.revision)
+    second = fans.add(TENANT, USER, ACTOR).edge
+
+    with pytest.raises(RevisionMismatchError) as refused:
+        fans.remove(TENANT, USER, ACTOR, if_match=first.revision)
+
+    assert refused.value.current == second.revision
+    assert listed(fans, USER) == [ACTOR]
 
 
 def test_tenants_have_graphs_of_their_own(fans: EdgeStore[Any]) -> None:

@@ -215,6 +215,7 @@ def test_json_can_be_requested_at_a_terminal(command_line: CommandLine, ada: Use
         (["get", "users", "id=ada"], "tenant_id: Name the tenant. (validation_failed)"),
         (["get", "users", "tenant_id=null", "id=ada"], "tenant_id: Send a string that matches"),
         (["get", "users", "tenant_id=abc", "ada"], "'ada' has no `=`; write NAME=VALUE"),
+        (["get", "users", "tenant_id=abc", "="], "'=' has no name before its `=`; write NAME=VALUE"),
         (["get", "users", "tenant_id=abc"], "key.id: This field is required. (validation_failed)"),
         (["get", "users", "tenant_id=abc", "id=a", "x=1"], "key.x: Unknown field; known are id."),
         (["get", "articles", "tenant_id=abc", "year=soon"], "year=soon: Input should be a valid integer"),

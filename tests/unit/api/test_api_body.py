@@ -1,5 +1,7 @@
 """Bodies: strict JSON, merge patch, validation."""
 
+import base64
+import gzip
 import json
 from contextlib import suppress
 from typing import Any
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard_serving.api.body import parse_json
+from dynashard_serving.api.body import body_of, parse_json
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.documents import merge_patch, refuse_changed, refuse_read_only, validated, with_fixed, written
 from dynashard_serving.limits import MAX_DEPTH
@@ -162,3 +164,18 @@ def test_different_values_of_fixed_fields_are_refused() -> None:
 
 def test_integers_of_any_size_are_written() -> None:
     assert written({"a": 10**30}) == '{"a":1000000000000000000000000000000}'
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "application/gzip"},
+        {"content-type": "Application/Gzip; charset=binary"},
+        {"content-type": "application/json", "content-encoding": "gzip"},
+        {"content-type": "application/json", "content-encoding": "X-Gzip"},
+    ],
+)
+def test_a_compressed_body_is_known_by_its_type_or_its_coding(headers: dict[str, str]) -> None:
+    packed = {"body": base64.b64encode(gzip.compress(b"{}")).decode(), "isBase64Encoded": True}
+
+    assert body_of(packed, headers) == b"{}"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.errors import RevisionMismatchError
-from dynashard_serving.api.headers import conditions_of, etag, tags_of
+from dynashard_serving.api.headers import conditions_of, etag, preferences, tags_of
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.operations.conditions import PreconditionFailedError, Revisions
 
@@ -103,3 +103,18 @@ def test_only_a_single_strong_tag_becomes_a_condition_of_the_write() -> None:
     assert single(if_match='W/"a"') is None
     assert single(if_match="*") is None
     assert single(if_match='"a"', if_none_match='"b"') is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ("return=minimal, respond-async", [("return", "minimal"), ("respond-async", "")]),
+        ('Return = "minimal" ; a=b,,wait=5', [("return", "minimal"), ("wait", "5")]),
+        ('foo="a, return=minimal", wait=1', [("foo", "a, return=minimal"), ("wait", "1")]),
+        ('foo="a\\", return=minimal", wait=1', [("foo", 'a\\", return=minimal'), ("wait", "1")]),
+        ('foo="a, return=minimal', [("foo", "a, return=minimal")]),
+        ("", []),
+    ],
+)
+def test_a_comma_within_quotes_does_not_begin_another_preference(sent: str, found: list[tuple[str, str]]) -> None:
+    assert list(preferences({"prefer": sent})) == found

@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.request import path_of
-from dynashard_serving.api.response import Response, gateway_answer
+from dynashard_serving.api.response import Response, gateway_answer, takes_gzip
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in
 
@@ -45,3 +45,20 @@ def test_a_path_is_the_one_that_powertools_reads(stage: str, path: str) -> None:
     event = {"rawPath": path, "requestContext": {"stage": stage}}
 
     assert path_of(event) == APIGatewayProxyEventV2(event).path
+
+
+@pytest.mark.parametrize(
+    ("accepted", "takes"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("*", True),
+        ("*;q=0, gzip", True),
+        ("gzip;q=0, *", False),
+        ("*, gzip;q=0", False),
+        ("br, identity", False),
+        ("", False),
+    ],
+)
+def test_gzip_is_taken_as_the_client_says_of_it_before_what_it_says_of_others(accepted: str, *, takes: bool) -> None:
+    assert takes_gzip(accepted) is takes

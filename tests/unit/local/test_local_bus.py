@@ -1,5 +1,6 @@
 """The local event bus: the protocol of EventBridge, its limits, durability, and who follows it."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -8,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 from botocore.exceptions import ClientError
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from dynashard_local.aws_calls import serving
 from dynashard_local.bus import store as stores
@@ -18,6 +22,7 @@ from dynashard_local.bus.following import Follower, Wanted
 from dynashard_local.bus.running import running_bus
 from dynashard_local.bus.store import DATABASE, EventStore, NewEvent
 from dynashard_local.errors import LocalStackError
+from dynashard_local.gateway.event_stream import EventStream
 
 pytestmark = pytest.mark.unit
 
@@ -113,3 +118,28 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
 
     with pytest.raises(LocalStackError, match=rf"{DATABASE} cannot be used .*: remove it"), running_bus(tmp_path):
         pass
+
+
+def asked(store: EventStore, method: str, **more: Any) -> httpx.Response:
+    """The answer to a request for the stream of events, which has to end."""
+
+    async def answer() -> httpx.Response:
+        app = Starlette(routes=[Route("/events", EventStream(store).answer)])
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://local") as client:
+            return await client.request(method, "/events", **more)
+
+    return asyncio.run(answer())
+
+
+@pytest.mark.parametrize("since", ["9" * 19, "9" * 5000, "-1", "1.0", "x", "\u0663"])
+def test_the_number_of_an_event_has_at_most_18_digits(store: EventStore, since: str) -> None:
+    refused = asked(store, "GET", params={"since": since})
+
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "since")
+
+
+def test_the_answer_to_head_ends_without_a_length(store: EventStore) -> None:
+    answer = asked(store, "HEAD")
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert "content-length" not in answer.headers

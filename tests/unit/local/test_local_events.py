@@ -54,6 +54,20 @@ def test_a_body_is_base64_unless_its_type_is_text(content_type: str, *, encoded:
 
 
 @pytest.mark.parametrize(
+    ("path", "decoded"),
+    [
+        ("/v1/a%2Fb%20%C3%AB", "/v1/a/b \u00eb"),
+        ("/v1/a%2541", "/v1/a%2541"),
+        ("/v1/a%3Fb", "/v1/a"),
+        ("/v1/%FFa%fe", "/v1/%FFa%FE"),
+        ("/v1/%C3%28%ed%a0%80", "/v1/%C3(%ED%A0%80"),
+    ],
+)
+def test_escapes_of_a_path_are_decoded_once_unless_they_are_not_utf_8(path: str, decoded: str) -> None:
+    assert build_event(HttpRequest("GET", path), Invocation("id", 0))["rawPath"] == decoded
+
+
+@pytest.mark.parametrize(
     ("claim", "text"),
     [("a", "a"), (1700000000, "1700000000"), (False, "false"), (["a", 1], "[a 1]"), (None, "null"), ([], "[]")],
 )

@@ -24,6 +24,8 @@ _ONLY_JSON: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DAT
 """Orjson refuses values that it writes in other ways than pydantic."""
 _MOST_BUILT: Final = 2000
 """The most errors of one document that are listed. Pydantic can only list all of them."""
+_RAISED: Final = "Value error, "
+"""What pydantic puts before the message of an error that a model's own code raises."""
 
 Document = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -139,7 +141,7 @@ def field_errors(error: ValidationError) -> list[FieldError]:
             )
         ]
     return [
-        FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
+        FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"].removeprefix(_RAISED), entry["type"])
         for entry in error.errors(include_url=False, include_context=False, include_input=False)
         # A default that follows from a field at fault is not a fault of its own.
         if entry["type"] != "default_factory_not_called"

@@ -178,20 +178,24 @@ def access_line(request: HttpRequest, port: int, status: int) -> str:
     return f'INFO:     {request.source_ip}:{port} - "{line}" {status} {_PHRASES.get(status, "")}'
 
 
-def header_lines(response: HttpResponse) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer, with the length of its body."""
+def header_lines(response: HttpResponse, method: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer to a method, with the length of its body if that is known.
+
+    The length in an answer to HEAD is that of the answer to GET (RFC 9110, section 8.6), which a function that has
+    left out its body does not say.
+    """
     lines = [
         (name.encode(LATIN, "replace"), value.encode(LATIN, "replace"))
         for name, value in response.headers
         if name != "content-length"
     ]
-    if response.status in WITHOUT_BODY:
+    if response.status in WITHOUT_BODY or (method == "HEAD" and not response.body):
         return lines
     return [(b"content-length", b"%d" % len(response.body)), *lines]
 
 
 def _text(response: HttpResponse, more: list[tuple[bytes, bytes]], method: str, *, keep_alive: bool) -> bytes:
-    parts, lines = [STATUS_LINE[response.status]], [*more, *header_lines(response)]
+    parts, lines = [STATUS_LINE[response.status]], [*more, *header_lines(response, method)]
     names, values = b"".join([name for name, _ in lines]), b"".join([value for _, value in lines])
     if HEADER_RE.search(names) or HEADER_VALUE_RE.search(values):
         raise RuntimeError("Invalid HTTP header.")

@@ -1,6 +1,7 @@
 """`GET /local/events`: the events of the local bus as server-sent events, which browsers read by `EventSource`."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -15,6 +16,9 @@ PATH: Final = "/local/events"
 POLL_SECONDS: Final = 0.2
 QUIET_POLLS: Final = 75
 """Polls without an event after which a comment is sent, so that nothing between takes the connection for dead."""
+_STREAM: Final = "text/event-stream"
+_NUMBER: Final = re.compile("[0-9]{1,18}")
+_HEADERS: Final = {"cache-control": "no-store"}
 _PARAMETERS: Final = ("tenant_id", "entity", "since")
 
 
@@ -30,12 +34,12 @@ class EventStream:
         if unknown := [name for name in query if name not in _PARAMETERS]:
             return _refused(unknown[0], f"Unknown parameter; use some of {', '.join(_PARAMETERS)}.")
         since = request.headers.get("last-event-id") or query.get("since") or str(self._store.last)
-        if not since.isdecimal():
+        if _NUMBER.fullmatch(since) is None:
             return _refused("since", "Use the number of an event, or 0 for all.")
         follower = Follower(self._store, Wanted(query.get("tenant_id"), query.get("entity")), int(since))
-        return StreamingResponse(
-            _lines(follower), media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        # The answer to HEAD would not end either.
+        lines = iter(()) if request.method == "HEAD" else _lines(follower)
+        return StreamingResponse(lines, media_type=_STREAM, headers=_HEADERS)
 
 
 async def _lines(follower: Follower) -> AsyncIterator[bytes]:

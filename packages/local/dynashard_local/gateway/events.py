@@ -7,6 +7,7 @@ and a body is base64 unless its content type is one of a short list of text type
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,13 @@ WITHOUT_BODY: Final = frozenset({*range(100, 200), HTTPStatus.NO_CONTENT, HTTPSt
 """Statuses of answers that have no body, and so neither a length nor a type of it."""
 _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/javascript"})
 
+_NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
+"""Bytes that are not UTF-8, as `surrogateescape` decodes them."""
+
+
+def _escaped(byte: re.Match[str]) -> str:
+    return f"%{ord(byte[0]) - 0xDC00:02X}"
+
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
@@ -39,9 +47,14 @@ class HttpRequest:
 
     @property
     def decoded_path(self) -> str:
-        """The path that API Gateway matches and passes on."""
-        path = unquote(self.path.replace("%25", "%2525")) if "%" in self.path else self.path
-        return path.split("?", 1)[0]
+        """The path that API Gateway matches and passes on.
+
+        Escapes that are not UTF-8 stay, and the function refuses them: replaced, several paths would lead to one item.
+        """
+        if "%" not in self.path:
+            return self.path.split("?", 1)[0]
+        path = unquote(self.path.replace("%25", "%2525"), errors="surrogateescape")
+        return _NOT_UTF8.sub(_escaped, path).split("?", 1)[0]
 
     def header(self, name: str) -> str:
         """Return the first value of a header, or an empty text. `name` is in lower case."""

@@ -197,7 +197,8 @@ class _Endpoint:
         except ClientDisconnect:
             return
         response = await self._gateway.answer(request)
-        await send({"type": "http.response.start", "status": response.status, "headers": header_lines(response)})
+        headers = header_lines(response, request.method)
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
 

@@ -31,7 +31,8 @@ def fields(model: type[Entity], texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise CommandError(f"{text!r} has no `=`; write NAME=VALUE, such as id=ada")
+            missing = "name before its `=`" if equals else "`=`"
+            raise CommandError(f"{text!r} has no {missing}; write NAME=VALUE, such as id=ada")
         found.setdefault(name, []).append(_value(model, name, value))
     return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 

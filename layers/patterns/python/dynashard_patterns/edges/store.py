@@ -7,7 +7,13 @@ from typing import Any, Final, Generic, Literal, Self, cast
 
 from dynashard import Dynashard
 from dynashard.entity import Entity
-from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
+from dynashard.errors import (
+    InvalidQueryError,
+    InvalidValueError,
+    NotFoundError,
+    RevisionMismatchError,
+    TransactionRefusedError,
+)
 from dynashard.reads import CursorCodec, Listing, Order, Page, Query, Scan
 from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard.repository import Repository, Store
@@ -88,11 +94,12 @@ class EdgeStore(Generic[E]):
         raise unsettled(self._items.entity, "TransactWriteItems")
 
     @write_operation
-    def remove(self, tenant_id: str, one: str, other: str) -> None:
-        """Remove the edge from one node to another.
+    def remove(self, tenant_id: str, one: str, other: str, *, if_match: str | None = None) -> None:
+        """Remove the edge from one node to another; with `if_match`, only if its revision at the first node is this.
 
         Raises:
-            NotFoundError: it does not.
+            NotFoundError: there is none.
+            RevisionMismatchError: it has another revision.
             UndecodableItemError: one of its items is missing, and the other does not fit.
             TransactionConflictError: others add and remove this edge, or edges of these nodes, all the time.
             EngineUnavailableError: no answer came; the edge may be gone.
@@ -101,11 +108,15 @@ class EdgeStore(Generic[E]):
         """
         keys = self._keys(tenant_id, one, other)
         for _ in range(RACES):
-            if self._tried([step for key in keys for step in self._deleting(key)]):
+            if self._tried([*self._deleting(keys[0], if_match), *self._deleting(keys[1])]):
                 return
             there = self._items.batches.get(keys, consistent=True, strict=True)
             if there == [None, None]:
                 raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
+            current = None if there[0] is None else there[0].revision
+            if if_match not in (None, current):
+                message = f"The edge {self._edges.forward} from {one} to {other} has changed. Read it again."
+                raise RevisionMismatchError(message, current=current)
             if None in there:
                 half = there.index(None) ^ 1
                 # Somebody may complete the edge meanwhile: then both halves must go.
@@ -204,8 +215,8 @@ class EdgeStore(Generic[E]):
     def _creating(self, item: E) -> Sequence[Step]:
         return [Create(item), *self._counting(item.__dict__, 1)]
 
-    def _deleting(self, key: Mapping[str, Any]) -> Sequence[Step]:
-        return [Delete(self._edges.model, key), *self._counting(key, -1)]
+    def _deleting(self, key: Mapping[str, Any], if_match: str | None = None) -> Sequence[Step]:
+        return [Delete(self._edges.model, key, if_match), *self._counting(key, -1)]
 
     def _counting(self, edge: Mapping[str, Any], amount: int) -> Sequence[Step]:
         if not self._counters:

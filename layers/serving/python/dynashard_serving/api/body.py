@@ -13,6 +13,8 @@ GZIP: Final = "application/gzip"
 """The media type of JSON that was compressed by gzip."""
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+_GZIP_CODINGS: Final = ("gzip", "x-gzip")
+"""Two names of one coding (RFC 9110, section 8.4.1.3)."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
@@ -34,7 +36,7 @@ def body_of(event: Mapping[str, Any], headers: Mapping[str, str], limit: int = M
         raise ProblemError("malformed_body", "The body cannot be decoded.") from error
     encoding = headers.get("content-encoding", "identity").strip().lower()
     # A gateway hands JSON over as text, whatever its encoding: compressed bodies arrive whole under another type.
-    if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:
+    if encoding in _GZIP_CODINGS or media_type_of(headers) == GZIP:
         raw = _inflated(raw, limit)
         if raw.startswith(_GZIP_MAGIC):
             raise ProblemError("unsupported_media_type", f"The body is compressed twice. Compress it once, as {GZIP}.")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from dynashard.errors import NotFoundError
 from dynashard.service import Dynashard
-from dynashard_serving.api.headers import etag
+from dynashard_serving.api.headers import conditions_of, etag
 from dynashard_serving.api.listings import page_response
 from dynashard_serving.api.parameters import consistent_only, model_of
 from dynashard_serving.api.request import ApiRequest, path_values
@@ -19,7 +19,7 @@ from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.declare import ServedEdges
 from dynashard_serving.documents import validated
 from dynashard_serving.operations.edges import WAYS, EdgesWanted, Graph, NewEdge, Node, Words
-from dynashard_serving.operations.item_reads import shown
+from dynashard_serving.operations.item_reads import is_shown, shown
 
 
 class Counted(BaseModel):
@@ -73,15 +73,18 @@ class EdgeRoutes:
         return json_response({self._words.doing: forward, f"{self._words.doer}s": backward})
 
     def get(self, incoming: ApiRequest) -> Response[Any]:
-        """`GET` of an edge: 200, or 404 if there is none."""
-        consistent = consistent_only(incoming.query)
+        """`GET` of an edge: 200, 304 if `If-None-Match` names its revision, or 404 if there is none."""
+        consistent, conditions = consistent_only(incoming.query), conditions_of(incoming.headers)
         found = self._graph.get(incoming.caller, *self._ends(incoming), consistent=consistent)
+        if not is_shown(conditions, found.revision):
+            return Response(HTTPStatus.NOT_MODIFIED, body="", headers=etag(found.revision))
         return json_response(shown(found), headers=etag(found.revision))
 
     def remove(self, incoming: ApiRequest) -> Response[Any]:
         """`DELETE`: 204, or 404 if there is no such edge."""
         consistent_only(incoming.query, allowed=False)
-        self._graph.remove(incoming.caller, *self._ends(incoming))
+        conditions = conditions_of(incoming.headers)
+        self._graph.remove(incoming.caller, *self._ends(incoming), conditions=conditions)
         return Response(HTTPStatus.NO_CONTENT, body="")
 
     def _ends(self, incoming: ApiRequest) -> Sequence[str]:

@@ -15,6 +15,8 @@ RETURN: Final = "return"
 MINIMAL: Final = "minimal"
 """The preference for an answer to a write that has no body. The other value is `representation`, the default."""
 _OTHERS: Final = ("strict", "lenient")
+_PREFERENCE: Final = re.compile(r'(?:"(?:[^"\\]|\\.?)*+"?|[^,"])++')
+"""One of the preferences that commas separate. A comma within quotes separates none."""
 _LIST: Final = re.compile(r'\s*(?:(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*)?(?:,|$)')
 
 
@@ -26,7 +28,7 @@ def etag(revision: str | None) -> dict[str, str]:
 def preferences(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the preferences of the header `Prefer` (RFC 7240): each name in lower case with its value, or ""."""
     sent = headers.get("prefer")
-    for each in sent.split(",") if sent else ():
+    for each in _PREFERENCE.findall(sent) if sent else ():
         name, _, value = each.partition(";")[0].partition("=")
         yield name.strip().lower(), value.strip().strip('"')
 

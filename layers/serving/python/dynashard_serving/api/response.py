@@ -96,9 +96,9 @@ def fitting(response: Response[Any], headers: Mapping[str, str]) -> Response[Any
 
 
 def takes_gzip(accepted: str) -> bool:
-    """Return whether an `Accept-Encoding` header takes gzip."""
+    """Return whether an `Accept-Encoding` header takes gzip. What it says of gzip comes before what it says of `*`."""
+    weights = {}
     for each in accepted.lower().split(","):
         name, _, parameters = each.partition(";")
-        if name.strip() in {"gzip", "*"}:
-            return parameters.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
-    return False
+        weights[name.strip()] = parameters.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return weights.get("gzip", weights.get("*", False))

@@ -68,6 +68,9 @@ class Members:
         """A whole number, its default if it is left out, and 0 for anything else, which the operation refuses."""
         value = self.members.get(name)
         value = default if value is None else value
+        if isinstance(value, float) and value.is_integer():
+            # Beyond what a double holds exactly, a parser of JSON may give the nearest one.
+            return int(value)
         return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
     def word(self, name: str, default: str) -> str:

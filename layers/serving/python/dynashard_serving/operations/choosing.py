@@ -1,5 +1,6 @@
 """Select the items of a listing or a count: its index, partitions, sort keys and filters."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from math import prod
@@ -14,7 +15,7 @@ from dynashard.reads.filters import MAX_MEMBERS, is_operators
 from dynashard.reads.key_ranges import open_field
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard.reads.operators import EQUALITIES, PARTS, ranged_words
-from dynashard_serving.documents import TENANT, written
+from dynashard_serving.documents import TENANT
 from dynashard_serving.exposure import RESERVED
 from dynashard_serving.limits import MAX_CHOICES
 from dynashard_serving.operations.requests import Choice, List, Paging
@@ -224,7 +225,7 @@ def conditions_of(
 
 def _operand(served: Served, name: str, word: str, given: Any, at: str) -> Any:
     if word == "exists":
-        if given not in (True, False, "true", "false"):
+        if given not in ("true", "false") and not isinstance(given, bool):
             raise ValidationFailedError(FieldError(at, "Use true or false.", "enum"))
         return given in (True, "true")
     if word == "in":
@@ -232,16 +233,13 @@ def _operand(served: Served, name: str, word: str, given: Any, at: str) -> Any:
         if not 1 <= len(members) <= MAX_MEMBERS:
             message = f"Give 1 to {MAX_MEMBERS} values, separated by commas."
             raise ValidationFailedError(FieldError(at, message, "out_of_range"))
-        return [served.value(name, each, at) for each in dict.fromkeys(map(_hashable, members))]
+        # Each value once, and 1 and "1" are two. The text is ASCII, because a caller may send half a surrogate pair.
+        return [served.value(name, each, at) for each in {json.dumps(each): each for each in members}.values()]
     if word in PARTS:
         if not isinstance(given, str) or not given:
             raise ValidationFailedError(FieldError(at, "Give a text that is not empty.", "string_type"))
         return given
     return served.value(name, given, at, checked=word in EQUALITIES)
-
-
-def _hashable(member: Any) -> Any:
-    return member if isinstance(member, str | int | float | bool | None) else written(member)
 
 
 def _one_of(name: str, value: str, known: Collection[str]) -> str:

@@ -17,6 +17,8 @@ from dynashard_patterns.edges import NODE, Added, Edge, Edges, EdgeStore
 from dynashard_serving.access import Caller
 from dynashard_serving.declare import ServedEdges
 from dynashard_serving.documents import item_texts, list_text
+from dynashard_serving.operations.accepting import refuse_unaddressable
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 from dynashard_serving.operations.narrowing import judged, refuse_others, refuse_unjudged
 from dynashard_serving.operations.pages import Answer, page_that_fits
 from dynashard_serving.operations.permits import Permit, admitted
@@ -114,19 +116,26 @@ class Graph:
 
         Raises:
             NotPermittedError: the caller may not.
+            ValidationFailedError: no path could address an edge between these nodes.
         """
         self._permit("create", caller).require_new(NewEdge.model_construct(node=node, other=other))
+        refuse_unaddressable(("node", "other"), {"node": node, "other": other})
         return self.store.add(caller.tenant, node, other)
 
-    def remove(self, caller: Caller, node: str, other: str) -> None:
-        """Remove an edge. Cost: as the store's `remove`.
+    def remove(self, caller: Caller, node: str, other: str, *, conditions: Conditions = UNCONDITIONAL) -> None:
+        """Remove an edge. Cost: as the store's `remove`; 1 read unit and 1 round trip more with conditions.
 
         Raises:
             NotFoundError: there is none.
             NotPermittedError: the caller may not.
+            RevisionMismatchError, PreconditionFailedError: a condition does not hold.
         """
         self._permit("delete", caller).require_new(NewEdge.model_construct(node=node, other=other))
-        self.store.remove(caller.tenant, node, other)
+        revision = None
+        if not conditions.none:
+            revision = self._found(caller, node, other, consistent=True).revision
+            conditions.demand(revision)
+        self.store.remove(caller.tenant, node, other, if_match=revision)
 
     def get(self, caller: Caller, node: str, other: str, *, consistent: bool = False) -> Edge:
         """Return the edge from one node to another. Cost: as the store's `find`.
@@ -136,10 +145,7 @@ class Graph:
             NotPermittedError: the caller may not read it, whether or not there is one.
         """
         self._permit("get", caller).require_new(NewEdge.model_construct(node=node, other=other))
-        found: Edge | None = self.store.find(caller.tenant, node, other, consistent=consistent)
-        if found is None:
-            raise NotFoundError(f"There is no edge from {node} to {other}.")
-        return found
+        return self._found(caller, node, other, consistent=consistent)
 
     def page(self, caller: Caller, wanted: EdgesWanted) -> Answer:
         """Return a page of a node's edges that Lambda can answer. Cost: as the store's `list`.
@@ -167,6 +173,12 @@ class Graph:
         refuse_unjudged(self._permit("list", caller, of=node), count=True)
         with _named_of():
             return self.store.count(caller.tenant, node, way)
+
+    def _found(self, caller: Caller, node: str, other: str, *, consistent: bool) -> Edge:
+        found: Edge | None = self.store.find(caller.tenant, node, other, consistent=consistent)
+        if found is None:
+            raise NotFoundError(f"There is no edge from {node} to {other}.")
+        return found
 
     def _permit(self, right: str, caller: Caller, *, of: str | None = None) -> Permit:
         """Return what a caller may do; for a listing, of the edges of a node."""

@@ -66,10 +66,10 @@ class ItemReads:
             fields = served.projected(request.fields)
             if not include and not permit.narrow:
                 found = items.part(request.key, fields=fields, consistent=request.consistent)
-                shows = _is_shown(request.conditions, found.revision)
+                shows = is_shown(request.conditions, found.revision)
                 return Found(found.revision, part(served.entity, found.values) if shows else None)
         item = permit.found(lambda: items.get(request.key, consistent=request.consistent, include=include))
-        if not _is_shown(request.conditions, item.revision):
+        if not is_shown(request.conditions, item.revision):
             return Found(item.revision, None)
         document = representation(item, item.revision)
         return Found(
@@ -77,7 +77,7 @@ class ItemReads:
         )
 
 
-def _is_shown(conditions: Conditions, revision: str | None) -> bool:
+def is_shown(conditions: Conditions, revision: str | None) -> bool:
     """Refuse a read whose `if_match` does not hold; return whether `if_none_match` holds."""
     if not conditions.match(revision):
         conditions.demand(revision)

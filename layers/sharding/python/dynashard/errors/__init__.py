@@ -190,7 +190,8 @@ class ValidationFailedError(InputError, code="validation_failed"):
     def __init__(self, *errors: FieldError, omitted: int = 0) -> None:
         self.errors = errors[:MOST_FIELD_ERRORS]
         self.omitted = omitted + len(errors) - len(self.errors)
-        names = ", ".join(sorted({error.field[:_SHOWN_NAME] or "the body" for error in self.errors}))
+        # What is wrong with the whole, such as two fields that contradict each other, has no name.
+        names = ", ".join(sorted({(error.field or error.message.rstrip("."))[:_SHOWN_NAME] for error in self.errors}))
         more = f", and {self.omitted} more" if self.omitted else ""
         super().__init__(f"Not accepted: {names}{more}.")
 

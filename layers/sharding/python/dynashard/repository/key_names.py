@@ -1,7 +1,10 @@
 """How messages and errors name an item: by its entity and the fields of its key."""
 
 from collections.abc import Mapping
+from datetime import date
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import NotFoundError
@@ -24,7 +27,16 @@ def key_named(entity: EntityDefinition[Any], key: KeyLike) -> dict[str, str | in
 def name_of(entity: EntityDefinition[Any], key: KeyLike) -> str:
     """Return the name of an item in messages: `user.v1.User tenant_id='abc', id='ada'`."""
     fields = key_fields(key)
-    return f"{entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in entity.key_fields if n in fields)
+    return f"{entity.name} " + ", ".join(f"{n}={_shown(fields[n])}" for n in entity.key_fields if n in fields)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as callers write it, not as Python does: they may use another language."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, date):
+        value = value.isoformat().replace("+00:00", "Z")
+    return repr(str(value) if isinstance(value, UUID) else value)
 
 
 def not_found(entity: EntityDefinition[Any], key: KeyLike) -> NotFoundError:

@@ -11,6 +11,10 @@ from dynashard_serving.api.listings import FamilyResource
 from dynashard_serving.api.openapi.counters import counters_described
 from dynashard_serving.api.openapi.parts import (
     CONSISTENT,
+    ETAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    NOT_MODIFIED,
     STRICT,
     Described,
     Operation,
@@ -181,13 +185,17 @@ class _Edges:
 
     def _get(self) -> Operation:
         text = "Reads the edge from one node to another. 404 if there is none."
-        return self._operation("get", "Read an edge", text, {"200": answer("The edge.", self._name)}, "404")
+        found = {**answer("The edge.", self._name), "headers": {"ETag": ETAG}}
+        described = self._operation("get", "Read an edge", text, {"200": found, "304": NOT_MODIFIED}, "404", "412")
+        return {**described, "parameters": [CONSISTENT, IF_MATCH, IF_NONE_MATCH]}
 
     def _remove(self) -> Operation:
         words = self._words
         answers = {"204": {"description": f"The node is no longer {words.past}."}}
         text = f"Makes one node no longer {words.verb} another."
-        return self._operation("delete", f"{words.undo.capitalize()} a node", text, answers, "404", "409")
+        summary = f"{words.undo.capitalize()} a node"
+        described = self._operation("delete", summary, text, answers, "404", "409", "412")
+        return {**described, "parameters": [IF_MATCH, IF_NONE_MATCH]}
 
     def _operation(
         self, verb: str, summary: str, text: str, answers: Schema, *more: str, query: type[BaseModel] | None = None

@@ -47,6 +47,10 @@ PREFERENCE_APPLIED: Final[Schema] = {
     "schema": {"type": "string"},
     "description": "The preference that was followed; absent if none was.",
 }
+NOT_MODIFIED: Final[Schema] = {
+    "description": "Not modified: the item is at the revision of If-None-Match.",
+    "headers": {"ETag": ETAG},
+}
 LOCATION: Final[Schema] = {"schema": {"type": "string"}, "description": "The path of the item."}
 
 

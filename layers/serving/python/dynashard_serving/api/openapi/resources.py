@@ -24,6 +24,7 @@ from dynashard_serving.api.openapi.parts import (
     IF_MATCH,
     IF_NONE_MATCH,
     LOCATION,
+    NOT_MODIFIED,
     PREFERENCE_APPLIED,
     STRICT,
     Operation,
@@ -175,14 +176,10 @@ def _create(served: Served, examples: Examples) -> Operation:
 
 def _read(served: Served, examples: Examples) -> Operation:
     del examples
-    unchanged = {
-        "description": "Not modified: the item is at the revision of If-None-Match.",
-        "headers": {"ETag": ETAG},
-    }
     name = served.entity.__name__
     item = _answer(served, "The item; a part of it if `fields` is given.")
     item["content"][JSON]["schema"] = {"anyOf": [ref(name), ref(f"{name}Part")]}
-    answers = {"200": item, "304": unchanged}
+    answers = {"200": item, "304": NOT_MODIFIED}
     refused = ("404", "406", "412") if served.definition.attachments else ("404", "412")
     text = f"Reads {one(served.entity)} by its key."
     described = _operation(served, "get", (f"Read {one(served.entity)}", text), answers, refused)
