@@ -196,6 +196,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "filter of two": (lambda u, t: u.list(tenant_id=t, filters=[("id", "x")]), 'such as ("field", "gte", value)'),
     "scan without anything": (lambda u, _: list(u.scan()), "tenant_id is part of the key and must be given"),
     "scan workers as text": (lambda u, t: list(u.scan(tenant_id=t, workers="4")), "workers is '4'"),
+    "count with a limit": (lambda u, t: u.count(tenant_id=t, limit=5), "count has no pages: write up_to=5"),
     "count misspelled": (lambda u, t: u.count(tennant_id=t), "did you mean tenant_id?"),
     "subscript": (lambda u, _: u["ada"], "write get(...)"),
     "iterate all": (lambda u, _: list(iter(u)), "write items(...)"),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from enum import IntEnum
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -30,6 +31,14 @@ class Unknown:
 class Rank(IntEnum):
     FIRST = 1
     TENTH = 10
+
+
+def same(values: dict[str, Any]) -> dict[str, Any]:
+    return values
+
+
+async def awaited(values: dict[str, Any]) -> dict[str, Any]:
+    return values
 
 
 WRITE_KEY = 'write key=Key(partition="{tenant_id}", sort="{id}")'
@@ -180,6 +189,22 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "sort template '{id}' has no field n, which unpadded names",
     ),
     "unpadded as a text": (lambda: declare(key=Key("{tenant}", "{id}", unpadded="id")), 'such as ("seq",)'),
+    "version that is no number": (lambda: declare(version="2"), "version is '2'; it must be a whole number from 1 on"),
+    "upgrade that is no mapping": (lambda: declare(version=2, upgrade=same), "it must map versions to functions"),
+    "upgrade that is no function": (lambda: declare(version=2, upgrade={1: "same"}), "it must be a function"),
+    "upgrade that is awaited": (
+        lambda: declare(version=2, upgrade={1: awaited}),
+        "the upgrade of version 1 is awaited, which is awaited: write it without async",
+    ),
+    "upgrade without a version": (lambda: declare(upgrade={1: same}), "has upgrades but no version"),
+    "upgrade of a version that lacks": (
+        lambda: declare(version=3, upgrade={1: same}),
+        "upgrades version 1 but not version 2: add upgrade={2: ...}",
+    ),
+    "upgrade of the present version": (
+        lambda: declare(version=2, upgrade={1: same, 2: same}),
+        "upgrades version 2, and its own version is 2: write version=3",
+    ),
     "unique of no field": (
         lambda: declare(unique=("mail",)),
         "unique names mail, which is not a field; there are tenant, id",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 from dynashard import reads
 from dynashard.arguments import check_revision, item_named, key_named, names_of, several, unique_named, updates_named
 from dynashard.entity import Entity, EntityDefinition
-from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, NotFoundError
+from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
 from dynashard.repository.key_names import not_found
@@ -283,6 +283,8 @@ class Collection(Generic[E]):
 
         Cost: what reading all of them costs; DynamoDB keeps no counts, and cannot judge whether an item fits.
         """
+        if "limit" in arguments:
+            raise InvalidQueryError(f"count has no pages: write up_to={arguments['limit']!r}", field="limit")
         if "distinct" in arguments:
             arguments.setdefault("order", reads.Order.ORDERED)
         return self.listing.count(self._query(partition, arguments), up_to=up_to)

@@ -11,6 +11,7 @@ What the layer itself stores is not among the values: keys, the revision, the ti
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -187,6 +188,8 @@ def version_problems(version: object, upgrade: object) -> Iterator[str]:
     for number, function in upgrade.items():
         if not callable(function):
             yield f"the upgrade of version {number} is {function!r}; it must be a function: {_EXAMPLE}"
+        elif iscoroutinefunction(function):
+            yield f"the upgrade of version {number} is {function.__name__}, which is awaited: write it without async"
     if upgrade and version is None:
         yield f"has upgrades but no version; write {_EXAMPLE}"
         return
