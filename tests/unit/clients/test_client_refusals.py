@@ -83,8 +83,8 @@ class Reset:
     "body", [StreamingBody(Reset(), 10), StreamingBody(io.BytesIO(b'{"ok"'), 10)], ids=["reset", "short"]
 )
 def test_a_body_that_ends_early_is_no_answer(body: Any) -> None:
-    function, once = Cut(body), {"attempts": 2, "sleep": lambda _: None}
-    with Client.lambda_("f", tenant="abc", client=function, retries=Retries(**once)) as client:
+    function, twice = Cut(body), Retries(attempts=2, sleep=lambda _: None)
+    with Client.lambda_("f", tenant="abc", client=function, retries=twice) as client:
         users = client.collection(User)
         with pytest.raises(OutcomeUnknownError, match="No answer came"):
             users.put(User(id="ada"))
