@@ -134,8 +134,8 @@ def test_the_summary_counts_items_and_write_units(
     assert summary["items_per_second"] > 0
     del summary["seconds"], summary["items_per_second"]
     assert summary == {
-        "entity": "users", "items": 31, "refused": 1, "write_units": 30 * 4 + 2, "in_older_epochs": 0,
-        "dry_run": False,
+        "entity": "users", "items": 31, "refused": 1, "refused_before": 0, "write_units": 30 * 4 + 2,
+        "in_older_epochs": 0, "dry_run": False,
     }  # fmt: skip
     assert stored_partitions(dynamodb, local_table, tenant)
 
