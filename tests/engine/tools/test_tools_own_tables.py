@@ -199,10 +199,12 @@ def test_an_entity_without_partition_fields_has_one_partition_whose_name_is_empt
     made = program.db.collection(getattr(notices, name)).create()
 
     exported = program.run("export", name, "--to", "notices.jsonl", "--json")
+    listed = program.run("list", name, "--json")
     started = program.run("reshard", "start", name, "", "--to", "4", "--wait")
     verified = program.run("verify", name, "", "--json")
     wrong = program.run("verify", name, "all")
 
+    assert [each["id"] for each in listed.summary["items"]] == [made.id], listed.err
     assert (exported.status, exported.summary["items"]) == (0, 1), exported.err
     assert made.id in (program.command_line.folder / "notices.jsonl").read_text()
     assert (started.status, verified.summary["items"], verified.summary["found"]) == (0, 1, {})
