@@ -42,6 +42,16 @@ def test_the_example_loads_every_row_once(command_line: CommandLine, users: User
     assert not state.exists()
 
 
+def test_the_file_to_load_is_not_replaced_by_its_errors(command_line: CommandLine, tenant: str) -> None:
+    file = command_line.file("users.jsonl", user(0), "{")
+    before = file.read_text()
+
+    refused = command_line.run("load", "users", file, "--tenant", tenant, "--errors", file.parent / "." / file.name)
+
+    assert (refused.status, file.read_text()) == (1, before)
+    assert "name another file" in refused.err
+
+
 def test_every_field_of_a_row_is_stored(command_line: CommandLine, users: Users, tenant: str) -> None:
     file = command_line.file(
         "users.csv",

@@ -63,6 +63,8 @@ def load(  # noqa: PLR0917 - typer calls it by name
     A load that ended early continues with `--resume`: no row becomes two items. Exit status: 0 if every line was
     loaded, 3 if lines were left out, also by earlier attempts, 1 if the load ended early, 130 after Ctrl-C.
     """
+    if errors is not None and errors.exists() and Path(file).exists() and errors.samefile(file):
+        raise CommandError(f"--errors is {errors}, the file to load, which it would replace: name another file")
     tenants = tenant_rule(os.environ)
     wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)
