@@ -41,6 +41,6 @@ def test_some_items_of_every_resource_fit() -> None:
     created = [event for event in drawn() if event.get("operation") == "create" and isinstance(event.get("item"), dict)]
     paths = {each.path for each in declared().entities if each.operations}
 
-    fitting = {event["entity"] for event in created if event.get("entity") in paths and fits(event)}
+    fitting = {event["entity"] for event in created if str(event.get("entity")) in paths and fits(event)}
 
     assert fitting == paths
