@@ -13,9 +13,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from domain.samples.incidents import Incident
@@ -25,6 +26,7 @@ from dynashard.errors import DynashardError, ThrottledError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Call, Resend, Transport, Wire, connect
 from dynashard.transport.classification import unanswered
+from dynashard_checks.threads import at_work
 from dynashard_local.engine.process import running_engine
 from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.settings import Settings
@@ -156,7 +158,7 @@ def run(changes: int, share: float, seed: int) -> dict[str, Any]:
         wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
         struck, counted, done, live = Counter[str](), Counter[str](), [False], list[str]()
-        threads = []
+        consumers = []
         for number in (1, 2):
             faulty = Dynashard(
                 Faulty(wire, Random(seed + number), share, struck),
@@ -165,17 +167,15 @@ def run(changes: int, share: float, seed: int) -> dict[str, Any]:
                 cursor_keys=KEYS,
             )
             stream = Stream(streams_client(engine.endpoint), stream_of(engine.endpoint, table), table)
-            arguments = (stream, faulty, Random(seed - number), done, counted)
-            threads.append(Thread(target=consume, args=arguments, daemon=True))
+            consumers.append(partial(consume, stream, faulty, Random(seed - number), done, counted))
         begun = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for number in range(changes):
-            change(db, random, number, live)
-        written = time.perf_counter()
-        done[0] = True
-        for thread in threads:
-            thread.join()
+        with at_work(*consumers):
+            try:
+                for number in range(changes):
+                    change(db, random, number, live)
+                written = time.perf_counter()
+            finally:
+                done[0] = True
         ended = time.perf_counter()
         stored, differing = wrong(db)
         *_, repaired = PARTICIPATIONS.repair(db, {"tenant_id": TENANT})

@@ -213,7 +213,7 @@ def _wait(done: Callable[[], bool]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print the figures, and return 0 if everything is right."""
+    """Run, print the figures, and return 0 if everything is right and both workers were killed as often as asked."""
     parser = argparse.ArgumentParser(
         prog="python -m dynashard_checks.firehose", description=(__doc__ or "").splitlines()[0]
     )
@@ -233,7 +233,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.json is not None:
         asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps(figures, indent=1) + "\n")
-    return 0 if report.right else 1
+    # A run in which the workers were not killed shows less than was asked for.
+    killed = min(report.writers_killed, report.consumers_killed) >= asked.kills
+    return 0 if report.right and killed else 1
 
 
 if __name__ == "__main__":

@@ -100,6 +100,16 @@ _OTHERS: Final[Sequence[Any]] = (
 _RIGHT: Final[Mapping[str, Mapping[str, Any]]] = {
     "users": {"id": "1", "email": "ada@example.com", "display_name": "Ada", "department": "eng", "manager_id": "m"},
     "teams": {"team_id": "core", "name": "Core"},
+    "members": {"team_id": "core", "user_id": "ada", "role": "member"},
+    "overrides": {
+        "team_id": "core",
+        "schedule_id": "day",
+        "override_id": "1",
+        "user_id": "ada",
+        "starts_at": "2026-01-01T00:00:00Z",
+        "ends_at": "2026-01-01T08:00:00Z",
+    },
+    "escalation-policies": {"team_id": "core", "policy_id": "1", "steps": [{"targets": ["user_ada"]}]},
     "schedules": {"team_id": "core", "schedule_id": "day", "name": "Day"},
     "shifts": {
         "team_id": "core",
@@ -196,6 +206,9 @@ class Draw:
             "batch_get": {"keys": [key] * random.randrange(3)},
             "batch_write": {"put": [fields] * random.randrange(3), "delete": [key] * random.randrange(2)},
         }
+        single = random.choices(_IN_BATCHES, k=random.randrange(4))
+        requests = [{"operation": each, **choices[each]} for each in single]
+        choices["batch"] = {"requests": requests}
         members = choices[operation]
         if operation in {"list", "count"} and entity.indexes and self._often(0.4):
             index = entity.indexes[random.choice(list(entity.indexes))]
@@ -245,6 +258,7 @@ class Draw:
         return {self._name(): self._value(depth - 1) for _ in range(self._random.randrange(4))}
 
 
+_IN_BATCHES: Final = ("get", "create", "put", "update", "delete")
 _ORDERS: Final = ("round_robin", "ordered", "shard")
 
 

@@ -20,14 +20,16 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 import httpx
 
 from dynashard.transport.interface import metered
 from dynashard_checks.hostile_requests import API, COMMANDS, REQUESTS, TENANT, WARM, Hostile
+from dynashard_checks.threads import at_work
 from dynashard_local.stack import Stack, running_stack
 
 MAX_CPU_SECONDS: Final = 1.0
@@ -118,16 +120,18 @@ class Neighbour:
             self.seconds.append(time.perf_counter() - begun)
 
     def median_while(self, work: Callable[[], None]) -> float:
-        """Return the median duration of its reads while `work` runs, in milliseconds."""
+        """Return the median duration of its reads while `work` runs, in milliseconds.
+
+        Raises:
+            httpx.HTTPError: one of them failed, or was refused.
+        """
         self.seconds = []
         stopped = Event()
-        reader = Thread(target=self.read_until, args=(stopped,))
-        reader.start()
-        try:
-            work()
-        finally:
-            stopped.set()
-            reader.join()
+        with at_work(partial(self.read_until, stopped)):
+            try:
+                work()
+            finally:
+                stopped.set()
         return statistics.median(self.seconds) * 1000
 
 

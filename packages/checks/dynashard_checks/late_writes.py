@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Any, Final
 
 from dynashard import Collection, Dynashard, Entity, Index, Key, LeasedTopology, Registry, Shards, definition
@@ -29,6 +30,7 @@ from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.resharding.driver import drive
 from dynashard.transport import Transport, connect
 from dynashard.transport.interface import Call, Wire
+from dynashard_checks.threads import at_work
 from dynashard_local.engine.process import running_engine
 from dynashard_local.engine.tables import table_plans
 from dynashard_local.settings import Settings
@@ -198,7 +200,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = measured(Backend(wire, table, topology), asked)
         wire.close()
     sys.stdout.write(json.dumps(result, indent=1) + "\n")
-    return 1 if result["wrong"] or result["verify"] else 0
+    return 0 if right(result) else 1
+
+
+def right(result: Mapping[str, Any]) -> bool:
+    """Return whether nothing was wrong, and there was something to check: acknowledged creates, and changed counts."""
+    checked = result["acknowledged creates"] and result["changes"]
+    return bool(checked) and not result["wrong"] and not result["verify"]
 
 
 def measured(backend: Backend, asked: argparse.Namespace) -> dict[str, Any]:
@@ -211,19 +219,18 @@ def measured(backend: Backend, asked: argparse.Namespace) -> dict[str, Any]:
     ]
     worker = _resharder(backend, wires[0])
     ending = Event()
-    driving = Thread(target=drive, args=[worker], kwargs={"stop": ending.is_set, "sleep": time.sleep})
-    threads = [Thread(target=client.run) for client in clients]
-    for thread in (driving, *threads):
-        thread.start()
-    changes = _changes(_resharder(backend, backend.wire), asked.seconds)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    for wire in wires[1:]:
-        wire.close()
-    _await_rest(_resharder(backend, backend.wire))
-    ending.set()
-    driving.join()
+    with at_work(partial(drive, worker, stop=ending.is_set, sleep=time.sleep)):
+        try:
+            with at_work(*(client.run for client in clients)):
+                try:
+                    changes = _changes(_resharder(backend, backend.wire), asked.seconds)
+                finally:
+                    stop.set()
+            for wire in wires[1:]:
+                wire.close()
+            _await_rest(_resharder(backend, backend.wire))
+        finally:
+            ending.set()
     wires[0].close()
     acknowledged = [identity for client in clients for identity in client.acknowledged]
     wrong = [each for client in clients for each in client.wrong] + _lost_or_double(backend, acknowledged)

@@ -71,8 +71,12 @@ class LambdaTransport:
         raise LostError(error) if error.code == "internal_error" else error
 
     def _invoked(self, payload: bytes) -> dict[str, Any]:
-        answer = self._sent(lambda client: client.invoke(FunctionName=self._function, Payload=payload))
-        body = answer["Payload"].read()
+        def invoked(client: Any) -> tuple[Any, bytes]:
+            answer = client.invoke(FunctionName=self._function, Payload=payload)
+            # The body is still to come, and may be lost by itself.
+            return answer, answer["Payload"].read()
+
+        answer, body = self._sent(invoked)
         if answer.get("FunctionError"):
             raise LostError(refused("internal_error", "The function failed; its log says why."))
         document = json.loads(body)
@@ -81,7 +85,12 @@ class LambdaTransport:
         return document
 
     def _sent(self, call: Callable[[Any], Any]) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 -- an extra
+        from botocore.exceptions import (  # noqa: PLC0415 -- an extra
+            BotoCoreError,
+            ClientError,
+            HTTPClientError,
+            IncompleteReadError,
+        )
 
         try:
             return call(self._opened())
@@ -98,7 +107,7 @@ class LambdaTransport:
             if status >= _SERVER_ERROR:
                 raise LostError(_unreachable(error)) from error
             raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
-        except HTTPClientError as error:
+        except (HTTPClientError, IncompleteReadError) as error:
             raise LostError(_unreachable(error)) from error
         except BotoCoreError as error:
             raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error

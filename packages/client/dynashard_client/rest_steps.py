@@ -29,7 +29,8 @@ T = TypeVar("T")
 _PROBLEM: Final = "application/problem+json"
 _CREATED: Final = 201
 _ACCEPTED: Final = 202
-_REFUSED: Final = 400
+_REDIRECTED: Final = 300
+"""From here on no status is a success. Redirects are not followed, because they would take the token elsewhere."""
 _TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
 _CODES: Final = {401: "unauthenticated", 403: "forbidden", 404: "no_such_route", 413: "body_too_large"}
@@ -229,14 +230,21 @@ class RestApi:
             sent.setdefault("Content-Type", "application/json")
             body = written(document).encode()
         answer: HttpAnswer = yield HttpRequest(method, url, sent, body)
-        if answer.status >= _REFUSED:
+        if answer.status >= _REDIRECTED:
             _refuse(answer)
-        return answer.status, json.loads(answer.body) if answer.body else None
+        return answer.status, _document(answer) if answer.body else None
 
 
 def lost(reason: str) -> LostError:
     """Return the error of a request that no answer came to."""
     return LostError(EngineUnavailableError(f"No answer came ({reason}): what was asked for may have been done."))
+
+
+def _document(answer: HttpAnswer) -> Any:
+    try:
+        return json.loads(answer.body)
+    except ValueError as error:
+        raise lost(f"status {answer.status} without valid JSON") from error
 
 
 def _query_of(request: Request) -> list[tuple[str, str]]:

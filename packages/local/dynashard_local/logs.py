@@ -50,7 +50,11 @@ class LogRotation:
     def rotate(self) -> None:
         """Empty the logs that are too large, once."""
         for log in self._folder.glob("*.log"):
-            if log.stat().st_size > self._most:
+            try:
+                size = log.stat().st_size
+            except FileNotFoundError:
+                continue  # It was removed since.
+            if size > self._most:
                 draft = log.with_name(f"{log.name}.new")
                 draft.touch(mode=0o600)
                 shutil.copyfile(log, draft)
@@ -59,9 +63,12 @@ class LogRotation:
                 draft.replace(log.with_name(f"{log.name}{BEFORE}"))
 
     def _keep(self) -> None:
+        reported = ""
         while not self._ending.wait(EVERY_SECONDS):
             try:
                 self.rotate()
             except OSError as error:
-                self._report(f"the logs in {self._folder} cannot be bounded: {error}")
-                return
+                # It is tried again: a full disk has room later. Each reason is reported once.
+                if str(error) != reported:
+                    self._report(f"the logs in {self._folder} cannot be bounded: {error}")
+                reported = str(error)

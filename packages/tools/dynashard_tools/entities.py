@@ -60,6 +60,8 @@ def names_beginning(incomplete: str) -> list[str]:
 def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
     """Parse a partition's fields from `abc` or `abc:engineering`; none of them may contain a colon.
 
+    The text of a partition without fields is empty.
+
     Raises:
         CommandError: there are more or fewer parts than fields.
         InvalidValueError: a field does not accept its value.
@@ -70,9 +72,9 @@ def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
 
 def named_fields(model: type[Entity], names: Sequence[str], text: str, what: str) -> dict[str, Any]:
     """Parse these fields from a text such as `abc:engineering`; `what` describes them in the error. Raises as above."""
-    found, values = definition(model), text.split(DEFAULT_SEPARATOR)
+    found, values = definition(model), text.split(DEFAULT_SEPARATOR) if names or text else []
     if len(names) != len(values):
-        form = DEFAULT_SEPARATOR.join(names)
+        form = DEFAULT_SEPARATOR.join(names) or repr("")
         parts = "1 part" if len(values) == 1 else f"{len(values)} parts"
         raise CommandError(f"{what} has the form {form}, but {text!r} has {parts}")
     return {name: found.assignment.check(name, value) for name, value in zip(names, values, strict=True)}

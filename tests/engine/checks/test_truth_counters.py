@@ -8,6 +8,7 @@ import pytest
 
 from dynashard import Update
 from dynashard_checks.counter_answers import Asked, judge
+from dynashard_checks.truth import counters
 from dynashard_checks.truth.counters import Verdict, run_counters
 from dynashard_checks.truth.proxy import Rates
 from dynashard_patterns import CounterStore
@@ -37,6 +38,26 @@ def test_every_answer_of_a_counter_is_true_while_requests_fail(verdict: Verdict)
 
 def test_its_parts_become_more_meanwhile(verdict: Verdict) -> None:
     assert verdict.parts > 2
+
+
+def test_a_run_in_which_the_parts_stay_as_they_are_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "_LONGEST_START", 0.0)
+    monkeypatch.setattr(counters.Run, "_grow", lambda _: None)
+
+    found = run_counters(20, callers=2, rates=Rates(hold=0, late=0))
+
+    assert found.false == ["the parts did not become more, so nothing was asked meanwhile"]
+
+
+def test_an_error_of_what_makes_the_parts_more_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(run: counters.Run) -> None:
+        run.growing.set()
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(counters.Run, "_grow", fail)
+
+    with pytest.raises(ValueError, match="a bug"):
+        run_counters(20, callers=2, rates=Rates(hold=0, late=0))
 
 
 def asked(order: str, amount: int, start: float, end: float, said: str = "ok", *, value: int | None = None) -> Asked:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from dynashard.schema import PK, SK
+from dynashard_checks.schedules.wire import TABLE, engine_in_memory, scanned
 from dynashard_checks.truth.epochs import MODELS, run_epochs
 from tests.depth import examples
 
@@ -32,3 +34,12 @@ def test_counts_grow_meanwhile() -> None:
     assert verdict.violations == []
     assert verdict.epochs["confirmed"] > 0
     assert verdict.by_later > 0
+
+
+def test_all_that_is_stored_is_judged_however_much_it_is() -> None:
+    with engine_in_memory() as wire:
+        for number in range(5):
+            item = {PK: {"S": f"p{number}"}, SK: {"S": "s"}, "text": {"S": "x" * 300_000}}
+            wire.call("PutItem", {"TableName": TABLE, "Item": item})
+
+        assert len(list(scanned(wire, TABLE))) == 5

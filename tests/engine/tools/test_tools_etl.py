@@ -109,6 +109,31 @@ def test_an_unusable_map_is_reported_in_one_line(
     assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
 
 
+MAP_WITH_A_CLASS = """
+from __future__ import annotations
+from dataclasses import dataclass
+
+@dataclass
+class Wanted:
+    department: str
+
+def change(item: User) -> dict[str, str]:
+    return vars(Wanted("ops"))
+"""
+
+
+def test_a_map_may_have_classes_whose_annotations_are_texts(
+    command_line: CommandLine, people: Users, tenant: str
+) -> None:
+    file = command_line.folder / "map.py"
+    file.write_text(MAP_WITH_A_CLASS)
+
+    outcome = command_line.run("etl", "users", tenant, str(file))
+
+    assert outcome.status == 0, outcome.err
+    assert people.get({"tenant_id": tenant, "id": "u001"}).department == "ops"
+
+
 def test_an_interrupted_run_reports_its_changes_and_keeps_them(
     command_line: CommandLine, people: Users, tenant: str
 ) -> None:

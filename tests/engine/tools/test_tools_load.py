@@ -42,6 +42,16 @@ def test_the_example_loads_every_row_once(command_line: CommandLine, users: User
     assert not state.exists()
 
 
+def test_the_file_to_load_is_not_replaced_by_its_errors(command_line: CommandLine, tenant: str) -> None:
+    file = command_line.file("users.jsonl", user(0), "{")
+    before = file.read_text()
+
+    refused = command_line.run("load", "users", file, "--tenant", tenant, "--errors", file.parent / "." / file.name)
+
+    assert (refused.status, file.read_text()) == (1, before)
+    assert "name another file" in refused.err
+
+
 def test_every_field_of_a_row_is_stored(command_line: CommandLine, users: Users, tenant: str) -> None:
     file = command_line.file(
         "users.csv",
@@ -134,8 +144,8 @@ def test_the_summary_counts_items_and_write_units(
     assert summary["items_per_second"] > 0
     del summary["seconds"], summary["items_per_second"]
     assert summary == {
-        "entity": "users", "items": 31, "refused": 1, "write_units": 30 * 4 + 2, "in_older_epochs": 0,
-        "dry_run": False,
+        "entity": "users", "items": 31, "refused": 1, "refused_before": 0, "write_units": 30 * 4 + 2,
+        "in_older_epochs": 0, "dry_run": False,
     }  # fmt: skip
     assert stored_partitions(dynamodb, local_table, tenant)
 

@@ -38,6 +38,9 @@ class Order{n}(
     pieces: int = 1
     placed: datetime = created_at()
 
+class Notice{n}(Entity, name="shop{n}.v1.Notice", key=Key("all", "{{id}}"), shards=Shards(2)):
+    id: str = new_id()
+
 def version(number):
     class Parcel{n}(Entity, name=f"parcel{n}.v{{number}}.Parcel", key=Key("{{customer}}", "{{id}}")):
         customer: str
@@ -189,6 +192,23 @@ def test_a_mistyped_command_for_items_names_the_cure(program: Program, arguments
 
     assert ended.status == 1
     assert said in ended.err
+
+
+def test_an_entity_without_partition_fields_has_one_partition_whose_name_is_empty(program: Program) -> None:
+    name, notices = f"Notice{program.number}", sys.modules[program.module]
+    made = program.db.collection(getattr(notices, name)).create()
+
+    exported = program.run("export", name, "--to", "notices.jsonl", "--json")
+    listed = program.run("list", name, "--json")
+    started = program.run("reshard", "start", name, "", "--to", "4", "--wait")
+    verified = program.run("verify", name, "", "--json")
+    wrong = program.run("verify", name, "all")
+
+    assert [each["id"] for each in listed.summary["items"]] == [made.id], listed.err
+    assert (exported.status, exported.summary["items"]) == (0, 1), exported.err
+    assert made.id in (program.command_line.folder / "notices.jsonl").read_text()
+    assert (started.status, verified.summary["items"], verified.summary["found"]) == (0, 1, {})
+    assert "has the form '', but 'all' has 1 parts" in wrong.err
 
 
 def test_files_are_loaded_and_exported(program: Program) -> None:

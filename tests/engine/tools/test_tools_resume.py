@@ -29,7 +29,7 @@ from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.loader import BATCH, LineError, Load
 from dynashard_tools.load.old_keys import OldKeys
 from dynashard_tools.load.rows import Lines, rows
-from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
+from tests.engine.command_line import CURSOR_KEYS, CommandLine, Outcome, emails_of, expected, line_of, text, user
 
 pytestmark = pytest.mark.engine
 
@@ -180,6 +180,19 @@ def test_errors_of_a_resumed_load_are_added_to_those_before(command_line: Comman
     command_line.run(*options, "--resume", "--on-error", "skip")
 
     assert [orjson.loads(line)["line"] for line in errors.read_bytes().splitlines()] == [2, 2, 4]
+
+
+def test_lines_that_an_earlier_attempt_has_left_out_decide_the_status(command_line: CommandLine, tenant: str) -> None:
+    def load(last: str, *more: str) -> Outcome:
+        rows = ["id,email,display_name", "1,a@b.c,A", "2,none,B", *(f"{n},u{n}@b.c,U" for n in range(3, 403)), last]
+        file = command_line.file("users.csv", *rows)
+        return command_line.run("load", "users", file, "--tenant", tenant, "--on-error", "skip", *more)
+
+    ended = load('403,"a"b@b.c,C')
+    resumed = load("403,b@b.c,C", "--resume")
+
+    assert (ended.status, resumed.status) == (1, 3)
+    assert "0 lines refused, 1 before it was resumed" in resumed.out
 
 
 class Document(Entity, name="tools.v1.Document", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):

@@ -6,10 +6,12 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from domain.samples.seats import Seats
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
 from dynashard.topology import TopologyTable
+from dynashard_patterns import CounterStore
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import (
     TENANT,
@@ -22,9 +24,11 @@ from tests.engine.tools.verify_world import (
     lose_half_an_edge,
     lower_a_roll_up,
     miscount,
+    put,
     report,
     spoil_an_index,
     stored,
+    typed,
 )
 
 pytestmark = pytest.mark.engine
@@ -62,6 +66,31 @@ def test_every_kind_of_fault_is_reported_repaired_and_not_found_again(world: Res
 
     again = report(world)
     assert (again[0], again[1]["found"]) == (0, {})
+
+
+@pytest.mark.parametrize("entity", ["ping.v1.Ping", "follow.v1.Follow", "screening.v1.Seats"])
+def test_a_marker_with_a_key_alone_is_a_finding_and_not_compared_with_anything(
+    world: ReshardWorld, entity: str
+) -> None:
+    backend(world)
+    CounterStore.on(world.layer(), Seats).add({"tenant_id": TENANT, "screening": "premiere"}, 3)
+    beside = stored(world, typed(entity))
+    put(world, {"PK": beside["PK"], "SK": {"S": f"{beside['SK']['S']}0"}, "MovedTo": {"N": "32"}})
+
+    mended, right = report(world, "--mend"), report(world)
+
+    # Which kind it is depends on whether that is the home of its key.
+    assert (mended[0], [*mended[1]["found"].values()], mended[1]["mended"]) == (0, [1], mended[1]["found"])
+    assert (right[0], right[1]["found"]) == (0, {})
+
+
+def test_an_expired_item_that_does_not_fit_is_not_compared_with_anything(world: ReshardWorld) -> None:
+    backend(world)
+    put(world, {**stored(world, typed("ping.v1.Ping")), "at": {"S": "yesterday"}, "ExpiresAt": {"N": "1000"}})
+
+    status, said = report(world)
+
+    assert (status, said["found"]) == (0, {})
 
 
 def test_an_entry_at_its_place_under_a_former_count_is_right(world: ReshardWorld) -> None:

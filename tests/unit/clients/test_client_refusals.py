@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.response import StreamingBody
+from urllib3.exceptions import ProtocolError
 
 from dynashard import errors as layer
 from dynashard_client import Client, Item, Retries, errors
-from dynashard_client.errors import CLASSES, DynashardError
+from dynashard_client.errors import CLASSES, DynashardError, EngineUnavailableError, OutcomeUnknownError
 
 pytestmark = pytest.mark.unit
 
@@ -53,6 +55,44 @@ class Refusing:
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
+
+
+class Cut:
+    """A client of Lambda whose answer ends before its body is whole."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+        self.invoked = 0
+
+    def invoke(self, **_request: Any) -> dict[str, Any]:
+        self.invoked += 1
+        return {"Payload": self._body}
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+class Reset:
+    """A body that a reset connection interrupts."""
+
+    def read(self, _amount: int | None = None) -> bytes:
+        raise ProtocolError("reset")
+
+
+@pytest.mark.parametrize(
+    "body", [StreamingBody(Reset(), 10), StreamingBody(io.BytesIO(b'{"ok"'), 10)], ids=["reset", "short"]
+)
+def test_a_body_that_ends_early_is_no_answer(body: Any) -> None:
+    function, twice = Cut(body), Retries(attempts=2, sleep=lambda _: None)
+    with Client.lambda_("f", tenant="abc", client=function, retries=twice) as client:
+        users = client.collection(User)
+        with pytest.raises(OutcomeUnknownError, match="No answer came"):
+            users.put(User(id="ada"))
+        assert function.invoked == 1
+        with pytest.raises(EngineUnavailableError, match="No answer came"):
+            users.get("ada")
+
+    assert function.invoked == 3
 
 
 def raised(**error: Any) -> DynashardError:

@@ -21,6 +21,7 @@ from dynashard_client import (
     Item,
     Items,
     OutcomeUnknownError,
+    RefusedError,
     Retries,
 )
 from dynashard_client.resource import Resource
@@ -165,6 +166,26 @@ def test_a_write_without_an_answer_is_not_sent_again(users: Using, name: str) ->
         users(script)(name, *arguments)
 
     assert len(script.requests) == 1
+
+
+MOVED = HttpAnswer(301, {"Content-Type": "text/html"}, b"<html>Moved</html>")
+OF_ANOTHER = HttpAnswer(200, {"Content-Type": "text/html"}, b"<html>Welcome</html>")
+
+
+@pytest.mark.parametrize("answer", [MOVED, HttpAnswer(302, {}, b"")], ids=["a page", "nothing"])
+def test_a_redirect_is_a_refusal_that_doubts_the_address(users: Using, answer: HttpAnswer) -> None:
+    script = Scripted(answer)
+
+    with pytest.raises(RefusedError, match=f"answered {answer.status}.*address right") as refused:
+        users(script)("get", "ada")
+
+    assert (refused.value.status, len(script.requests)) == (answer.status, 1)
+
+
+def test_an_answer_that_is_not_json_is_no_answer(users: Using) -> None:
+    assert users(Scripted(OF_ANOTHER, ADA))("get", "ada").id == "ada"
+    with pytest.raises(OutcomeUnknownError, match="status 200 without valid JSON"):
+        users(Scripted(OF_ANOTHER))("put", User(id="ada"))
 
 
 def test_an_unknown_outcome_is_proved_by_the_revision_that_a_read_shows(users: Using) -> None:

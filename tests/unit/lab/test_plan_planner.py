@@ -208,6 +208,13 @@ def test_writes_that_one_shard_cannot_serve_are_counted() -> None:
     assert planned(writes=0, reads=1).unserved == 0
 
 
+def test_hot_partitions_count_however_many_they_are() -> None:
+    plan = planned(writes=10_000_000, skew=even(5000), item_bytes=1024)
+
+    assert plan.unserved == pytest.approx(1 / 2)
+    assert (plan.collisions.hot_without, plan.collisions.chance_without) == (5000, 1.0)
+
+
 def test_a_new_table_is_prewarmed_and_a_large_one_needs_a_quota() -> None:
     text = said(planned(writes=50_000))
 

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from dynashard_local.aws_calls import serving
@@ -22,7 +24,7 @@ from dynashard_local.bus.following import Follower, Wanted
 from dynashard_local.bus.running import running_bus
 from dynashard_local.bus.store import DATABASE, EventStore, NewEvent
 from dynashard_local.errors import LocalStackError
-from dynashard_local.gateway.event_stream import EventStream
+from dynashard_local.gateway.event_stream import PATH, EventStream
 
 pytestmark = pytest.mark.unit
 
@@ -111,6 +113,23 @@ def test_a_follower_gets_each_event_that_it_wants_once(store: EventStore) -> Non
     assert [number for number, _ in everything.new()] == list(range(1, 302))
     assert [number for number, _ in one.new()] == list(range(2, 302, 3))
     assert [*everything.new(), *one.new()] == []
+
+
+@pytest.mark.parametrize(("seen", "first"), [("1", 2), ("5000", 1)])
+def test_a_browser_goes_on_after_what_it_has_seen_and_begins_anew_with_other_data(
+    store: EventStore, seen: str, first: int
+) -> None:
+    store.add([NewEvent("s", f"event {number}", "{}", 1.0) for number in (1, 2)])
+    headers = [(b"last-event-id", seen.encode())]
+    request = Request({"type": "http", "method": "GET", "path": PATH, "query_string": b"", "headers": headers})
+
+    async def shown() -> list[bytes]:
+        answer = await EventStream(store).answer(request)
+        assert isinstance(answer, StreamingResponse)
+        chunks = aiter(answer.body_iterator)
+        return [bytes(await anext(chunks)) for _ in range(2)]  # type: ignore[arg-type]
+
+    assert asyncio.run(shown())[1].startswith(b"id: %d\n" % first)
 
 
 def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:

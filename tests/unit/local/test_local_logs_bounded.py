@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from dynashard_local import logs as local_logs
 from dynashard_local.logs import LogRotation
+from tests.waiting import until
 
 pytestmark = pytest.mark.unit
 
@@ -34,3 +36,29 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     LogRotation(tmp_path, print, most=10).rotate()
 
     assert (tmp_path / "queues.sqlite").stat().st_size == 100
+
+
+def test_a_log_that_is_removed_meanwhile_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "gone.log").symlink_to(tmp_path / "nothing")
+    (tmp_path / "api.log").write_bytes(b"x" * 100)
+
+    LogRotation(tmp_path, print, most=10).rotate()
+
+    assert (tmp_path / "api.log").stat().st_size == 0
+
+
+def test_logs_are_bounded_again_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_logs, "EVERY_SECONDS", 0.001)
+    said: list[str] = []
+    logs, folder = LogRotation(tmp_path, said.append, most=10), tmp_path / "folder.log"
+    folder.mkdir()
+    logs.start()
+    until(lambda: bool(said))
+
+    folder.rmdir()
+    (tmp_path / "api.log").write_bytes(b"x" * 100)
+
+    until(lambda: (tmp_path / "api.log").stat().st_size == 0)
+    logs.close()
+    [line] = said
+    assert "cannot be bounded" in line

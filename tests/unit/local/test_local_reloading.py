@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dynashard_local.functions import generations
 from dynashard_local.functions.generations import Generations, HandlerError
 from dynashard_local.functions.local_function import FunctionError, FunctionSpec, LocalFunction
 from dynashard_local.reloading import Reloader, Watch
@@ -168,6 +169,50 @@ def test_a_call_waits_for_an_old_environment_while_the_code_is_wrong(checkout: C
 
     assert second["version"] == "first"
     assert second["process"] == slow["process"]
+
+
+def no_process(*_: Any) -> None:
+    raise OSError(24, "Too many open files")
+
+
+def test_a_call_waits_for_another_environment_while_no_process_can_be_started(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go, tried = checkout.root / "begun", checkout.root / "go", checkout.root / "tried"
+
+    def failing(*_: Any) -> None:
+        tried.touch()
+        no_process()
+
+    async def meet() -> tuple[Any, Any]:
+        slow = asyncio.create_task(checkout.functions.invoke({"begun": str(begun), "wait": str(go)}, "1"))
+        await asyncio.to_thread(until, begun.exists)
+        with monkeypatch.context() as patch:
+            patch.setattr(generations, "Environment", failing)
+            second = asyncio.create_task(checkout.functions.invoke({}, "2"))
+            await asyncio.to_thread(until, tried.exists)
+            go.touch()
+            return await slow, await second
+
+    slow, second = asyncio.run(meet())
+    checkout.write("second")
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    assert second["process"] == slow["process"]
+    until(lambda: gone(slow["process"]))
+
+
+def test_code_is_not_reloaded_while_no_process_can_be_started(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = checkout.invoke()
+    checkout.write("second")
+    with monkeypatch.context() as patch:
+        patch.setattr(generations, "Environment", no_process)
+        checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    assert "Too many open files" in checkout.said[0]
+    assert checkout.invoke() == before
 
 
 def test_a_call_fails_without_an_old_environment(checkout: Checkout) -> None:

@@ -154,6 +154,17 @@ def test_a_file_that_the_release_drops_goes_unless_its_owner_changed_it(
     assert did["kept" if there else "removed"] == ["a"]
 
 
+def test_nothing_is_changed_if_one_file_cannot_be_merged(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(BEFORE)
+    (tmp_path / "b.py").write_bytes(b"caf\xe9\n")
+
+    with pytest.raises(CommandError, match=r"b\.py is not UTF-8: convert it first"):
+        upgraded(tmp_path, {"a.py": BEFORE, "b.py": BEFORE}, {"a.py": "one\n", "b.py": "two\n"})
+
+    assert (tmp_path / "a.py").read_text() == BEFORE
+    assert not (tmp_path / RECORD).exists()
+
+
 def test_an_upgrade_is_recorded_and_not_repeated(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("mine\n")
     upgraded(tmp_path, {"a": BEFORE}, {"a": "new\n"})

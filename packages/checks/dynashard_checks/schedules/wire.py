@@ -120,6 +120,17 @@ def create_tables(wire: LeanWire, table: str = TABLE, topology: str = TOPOLOGY) 
     wire.call("CreateTable", TOPOLOGY_SCHEMA.request(topology, stream=False))
 
 
+def scanned(wire: LeanWire, table: str) -> Iterator[Wire]:
+    """Yield all items of a table, page by page."""
+    request: Wire = {"TableName": table, "ConsistentRead": True}
+    while True:
+        answer = wire.call("Scan", request)
+        yield from answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return
+        request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+
 def wiped(wire: LeanWire, table: str, key_names: tuple[str, ...]) -> int:
     """Delete all items of a table, and return how many there were."""
     gone = count()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import quantiles
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +26,7 @@ from dynashard.transport import Transport, connect
 from dynashard.transport.interface import Wire
 from dynashard_checks.soak.callers import Lister, Worker
 from dynashard_checks.soak.ledger import Findings, Ledger
+from dynashard_checks.threads import at_work
 from dynashard_local.stack import Stack, running_stack
 from dynashard_serving.domain import declared
 
@@ -150,15 +151,11 @@ class Soak(ABC):
         callers += [
             Lister(self._stack.client(TENANT), ledger, findings, stop, order, plan.list_pause) for order in orders
         ]
-        threads = [Thread(target=caller.run, daemon=True) for caller in callers]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
+        with at_work(*(caller.run for caller in callers)):
+            try:
+                yield
+            finally:
+                stop.set()
 
     def _window(self, name: str, work: Callable[[], None]) -> None:
         self._findings.window = name
@@ -222,7 +219,7 @@ def run_soak(soak: Callable[[Stack], Soak], plan: Plan, output: Path, about: Map
     """Run a soak on a stack of its own, print its report, and write it to a file.
 
     Returns:
-        The exit status: 0 if nothing was wrong and writes were fast enough.
+        The exit status: 0 if nothing was wrong, writes were fast enough, and listings were compared.
     """
     with (
         tempfile.TemporaryDirectory(prefix="dynashard-soak-") as folder,
@@ -233,4 +230,6 @@ def run_soak(soak: Callable[[Stack], Soak], plan: Plan, output: Path, about: Map
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(report, indent=2) + "\n")
     slow = plan.before > 0 and report["p99_ratio"] > LIMIT_RATIO
-    return 1 if report["client_errors"] or report["anomalies"] or slow else 0
+    # One that `stop` interrupts is not compared, so a short run may have compared none.
+    unlisted = plan.listers > 0 and not report["listings"]
+    return 1 if report["client_errors"] or report["anomalies"] or slow or unlisted else 0

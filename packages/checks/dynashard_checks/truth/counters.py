@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 from dynashard import Create, Dynashard, Entity, Key, Registry, RetryPolicy, Shards, definition
@@ -28,6 +28,7 @@ from dynashard.transport import connect
 from dynashard.transport.interface import Transport
 from dynashard_checks.counter_answers import OK, REFUSED, Asked, answer_of, judge
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
+from dynashard_checks.threads import at_work
 from dynashard_checks.truth.proxy import Rates
 from dynashard_checks.truth.world import FaultyEngine, faulty_engine
 from dynashard_patterns import Counter, CounterStore
@@ -121,14 +122,14 @@ class Run:
         # Two processes, each with a view of its own.
         processes = [self._open(self.engine.endpoint) for _ in range(2)]
         self.engine.fail(rates)
-        grower = Thread(target=self._grow)
-        grower.start()
-        # Callers begin while the parts become more for the first time.
-        self.growing.wait(_LONGEST_START)
-        with ThreadPoolExecutor(self.callers) as pool:
-            asked = list(pool.map(lambda number: self._ask(processes[number % 2], number), range(operations)))
-        self.stop.set()
-        grower.join()
+        with at_work(self._grow):
+            try:
+                # Callers begin while the parts become more for the first time.
+                self.growing.wait(_LONGEST_START)
+                with ThreadPoolExecutor(self.callers) as pool:
+                    asked = list(pool.map(lambda number: self._ask(processes[number % 2], number), range(operations)))
+            finally:
+                self.stop.set()
         self.engine.fail(Rates())
         time.sleep(rates.late)
         done = {order.id for order in self._orders(clean, asked)}
@@ -144,6 +145,8 @@ class Run:
             if room < 0
         ]
         verdict.parts = len(found.items)
+        if not self.growing.is_set():
+            verdict.false.append("the parts did not become more, so nothing was asked meanwhile")
         verdict.engine = self.engine.log()[0]
         return verdict
 

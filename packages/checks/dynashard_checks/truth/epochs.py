@@ -10,8 +10,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 from dynashard import Dynashard, Entity, definition
@@ -29,7 +30,8 @@ from dynashard_checks.linearizability.checker import check_all
 from dynashard_checks.linearizability.listings import misses_and_doubles
 from dynashard_checks.linearizability.model import Answer
 from dynashard_checks.schedules.entities import TimedGuardedNote, TimedNote, TimedOnceNote
-from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, scanned
+from dynashard_checks.threads import at_work
 from dynashard_checks.truth.proxy import Rates
 from dynashard_checks.truth.timed_clients import History, Keys, TimedClient
 from dynashard_checks.truth.world import FaultyEngine, faulty_engine
@@ -77,6 +79,14 @@ class Verdict:
     off_refused: int = 0
     engine: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def failures(self) -> list[str]:
+        """A line for each thing that is wrong, and for each that was to be checked and did not happen."""
+        found = [*self.violations, *self.strange]
+        found += [f"{self.off_accepted} writes by a clock that is far off were accepted"] if self.off_accepted else []
+        found += [] if self.off_refused else ["no write by a clock that is far off was refused, so none was judged"]
+        return found + ([] if self.epochs else ["no epoch was published, so no count has grown"])
+
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
         return {
@@ -119,16 +129,14 @@ class Run:
         workers = [self._client(number, self._off(number)) for number in range(self.clients)]
         wrong = self._client(self.clients, _FAR_OFF, knows=True)
         self.engine.fail(Rates(0.07, 0.19))
-        growers = [Thread(target=self._grow, args=(number,)) for number in range(2)]
-        apart = Thread(target=wrong.run, args=(operations, self.stop))
-        for thread in (*growers, apart):
-            thread.start()
-        with ThreadPoolExecutor(self.clients) as pool:
-            for running in [pool.submit(each.run, operations // self.clients, self.stop) for each in workers]:
-                running.result()
-        self.stop.set()
-        for thread in (*growers, apart):
-            thread.join()
+        growers = [partial(self._grow, number) for number in range(2)]
+        with at_work(*growers, partial(wrong.run, operations, self.stop)):
+            try:
+                with ThreadPoolExecutor(self.clients) as pool:
+                    for running in [pool.submit(each.run, operations // self.clients, self.stop) for each in workers]:
+                        running.result()
+            finally:
+                self.stop.set()
         self.engine.fail(Rates())
         time.sleep(Rates().late)
         self._read_all(reader)
@@ -221,7 +229,7 @@ class Run:
 
     def _add_stored(self, verdict: Verdict) -> None:
         """Check that no item is stored twice, and count those that later epochs place."""
-        items = self.engine.wire.call("Scan", {"TableName": TABLE, "ConsistentRead": True})["Items"]
+        items = list(scanned(self.engine.wire, TABLE))
         places = Counter((item[SK]["S"], item["tenant"]["S"]) for item in items)
         verdict.violations += [f"{key} is stored {number} times" for key, number in places.items() if number > 1]
         resharder = Resharder(self.engine.wire, table=TABLE, topology_table=TOPOLOGY, entities=[self.model])

@@ -255,7 +255,9 @@ def _unserved(workload: Workload, units: OperationUnits) -> float:
     total = workload.writes * units.write
     if not total:
         return 0.0
-    return sum(max(0.0, total * share - PARTITION_WRITE_UNITS) for share in workload.skew.shares) / total
+    number, mean = workload.skew.rest
+    unserved = sum(max(0.0, total * share - PARTITION_WRITE_UNITS) for share in workload.skew.shares)
+    return (unserved + number * max(0.0, total * mean - PARTITION_WRITE_UNITS)) / total
 
 
 def _served(workload: Workload, units: OperationUnits, shards: ShardCount) -> float:

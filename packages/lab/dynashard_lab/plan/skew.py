@@ -32,9 +32,16 @@ class Skew:
         """The share of the hottest one."""
         return self.shares[0]
 
+    @property
+    def rest(self) -> tuple[int, float]:
+        """How many partitions are not among the shares, and the mean share of one of them."""
+        number = self.partitions - len(self.shares)
+        return number, max(0.0, 1 - sum(self.shares)) / number if number else 0.0
+
     def above(self, share: float) -> int:
-        """Return how many partitions have more than a share of all traffic."""
-        return sum(1 for each in self.shares if each > share)
+        """Return how many partitions have more than a share of all traffic; those of the rest have their mean."""
+        number, mean = self.rest
+        return sum(1 for each in self.shares if each > share) + (number if mean > share else 0)
 
 
 def even(partitions: int) -> Skew:

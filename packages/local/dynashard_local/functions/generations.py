@@ -89,7 +89,7 @@ class Generations:
         """Start an environment with the current code while the others serve. Pass the result to `replace` or `discard`.
 
         Raises:
-            HandlerError: the handler cannot be imported; nothing has changed.
+            HandlerError: the process cannot be started, or the handler not be imported; nothing has changed.
         """
         generation = Generation()
         with self.changed:
@@ -97,7 +97,11 @@ class Generations:
                 raise HandlerError(self._spec.handler, ENDING, self._log)
             # `abandon` ends it with all others.
             self._all.append(generation)
-        environment = Environment(self._spec, self._log, generation.life)
+        try:
+            environment = Environment(self._spec, self._log, generation.life)
+        except OSError as error:
+            self.discard(generation)
+            raise HandlerError(self._spec.handler, str(error), self._log) from error
         generation.idle.append(environment)
         if problem := environment.problem():
             self.discard(generation)
@@ -135,7 +139,8 @@ class Generations:
         """Return an idle environment or a new one, and whether it was idle. Waits for the start of a new one.
 
         Raises:
-            FunctionError: the stack is ending, or changed code cannot be imported and no older environment is left.
+            FunctionError: the stack is ending, or no process can be started or its code not be imported, and no other
+                environment is left.
         """
         with self.changed:
             if self.ended:
@@ -144,7 +149,12 @@ class Generations:
                 return *taken, True
             generation = self._current
             generation.busy += 1
-        environment = Environment(self._spec, self._log, generation.life)
+        try:
+            environment = Environment(self._spec, self._log, generation.life)
+        except OSError as error:
+            # The system has no process or descriptor left, until another environment has answered.
+            self.take_back(generation)
+            return self._waited_for(str(error))
         problem = environment.problem()
         if not problem:
             return generation, environment, False

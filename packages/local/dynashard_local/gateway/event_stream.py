@@ -29,14 +29,20 @@ class EventStream:
         self._store = store
 
     async def answer(self, request: Request) -> Response:
-        """Stream events from now on, or after the number in `Last-Event-ID` or `since`; 0 is the beginning."""
+        """Stream events from now on, or after the number in `Last-Event-ID` or `since`; 0 is the beginning.
+
+        A browser that comes back with a number that is larger than any has it of data that were removed since. It gets
+        all events.
+        """
         query = request.query_params
         if unknown := [name for name in query if name not in _PARAMETERS]:
             return _refused(unknown[0], f"Unknown parameter; use some of {', '.join(_PARAMETERS)}.")
-        since = request.headers.get("last-event-id") or query.get("since") or str(self._store.last)
+        seen, last = request.headers.get("last-event-id"), self._store.last
+        since = seen or query.get("since") or str(last)
         if _NUMBER.fullmatch(since) is None:
             return _refused("since", "Use the number of an event, or 0 for all.")
-        follower = Follower(self._store, Wanted(query.get("tenant_id"), query.get("entity")), int(since))
+        start = 0 if seen and int(seen) > last else int(since)
+        follower = Follower(self._store, Wanted(query.get("tenant_id"), query.get("entity")), start)
         # The answer to HEAD would not end either.
         lines = iter(()) if request.method == "HEAD" else _lines(follower)
         return StreamingResponse(lines, media_type=_STREAM, headers=_HEADERS)

@@ -1,5 +1,6 @@
 """The map of an ETL: a function in a Python file."""
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -23,6 +24,8 @@ def load_map(path: Path) -> Change:
     if spec is None or spec.loader is None:
         raise CommandError(f"{path} is not a Python file: name a .py file with a function `{FUNCTION}`")
     module = module_from_spec(spec)
+    # Annotations that are texts are looked up there, as those of data classes.
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except FileNotFoundError as error:

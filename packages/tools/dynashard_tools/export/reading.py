@@ -12,7 +12,7 @@ from dynashard import Entity
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.reads.filters import filter_expression
 from dynashard.repository import RetryPolicy
-from dynashard.schema import MOVED_TO, TYPE
+from dynashard.schema import MOVED_TO, PK, TYPE
 from dynashard.transport import Call, Wire
 from dynashard.transport.paging import pages
 from dynashard_tools.connection import Backend
@@ -52,7 +52,9 @@ def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]
 def _scanned(backend: Backend, choice: Choice) -> Iterator[Wire]:
     entity = choice.entity
     wanted = filter_expression(entity, choice.filters)
-    fields = {f"#part{at}": name for at, name in enumerate(entity.attributes_of(entity.partition_fields))}
+    # A projection may not be empty, and an entity without partition fields needs no attribute.
+    projected = entity.attributes_of(entity.partition_fields) or (PK,)
+    fields = {f"#part{at}": name for at, name in enumerate(projected)}
     own = f"#type = :type AND attribute_not_exists({MOVED_TO})"
     request: dict[str, Any] = {
         "TableName": backend.table,

@@ -71,9 +71,9 @@ def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: 
 def list_(  # noqa: PLR0917 - typer calls it by name
     entity: EntityName,
     given: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="NAME=VALUE...", help="The partition, sort key fields and filters, as over REST."),
-    ],
+    ] = None,
     index: Annotated[str | None, typer.Option(help="An index; the table if left out.")] = None,
     limit: Annotated[int | None, typer.Option(help="Items a page, 1 to 1000; 50 if left out.")] = None,
     order: Annotated[
@@ -111,7 +111,7 @@ def list_(  # noqa: PLR0917 - typer calls it by name
     }
     left_out = LeftOut()
     chosen = {name: value for name, value in options.items() if value is not None and value is not False}
-    page = items_of(environment, wanted).page(fields(wanted.entity, given), chosen, left_out)
+    page = items_of(environment, wanted).page(fields(wanted.entity, given or []), chosen, left_out)
     print_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
     left_out.end()
 

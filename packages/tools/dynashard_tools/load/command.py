@@ -61,8 +61,10 @@ def load(  # noqa: PLR0917 - typer calls it by name
     new item.
 
     A load that ended early continues with `--resume`: no row becomes two items. Exit status: 0 if every line was
-    loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
+    loaded, 3 if lines were left out, also by earlier attempts, 1 if the load ended early, 130 after Ctrl-C.
     """
+    if errors is not None and errors.exists() and Path(file).exists() and errors.samefile(file):
+        raise CommandError(f"--errors is {errors}, the file to load, which it would replace: name another file")
     tenants = tenant_rule(os.environ)
     wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)
@@ -92,10 +94,11 @@ def load(  # noqa: PLR0917 - typer calls it by name
         seconds,
         meter.consumed.write_units,
         old.number,
+        checkpoint.refused,
         dry_run=dry_run,
     )
     show(done.as_dict(), done.line(), as_json=as_json)
-    if done.refused:
+    if end.refused:
         raise typer.Exit(WITH_ERRORS)
 
 
@@ -110,6 +113,7 @@ class Done:
         seconds: how long it took.
         write_units: what it consumed.
         old: items whose epoch is not the newest of their partition.
+        refused_before: lines that earlier attempts have left out.
         dry_run: whether it only checked.
     """
 
@@ -119,6 +123,7 @@ class Done:
     seconds: float
     write_units: float
     old: int
+    refused_before: int = 0
     dry_run: bool = field(kw_only=True)
 
     @property
@@ -132,6 +137,7 @@ class Done:
             "entity": self.entity,
             "items": self.items,
             "refused": self.refused,
+            "refused_before": self.refused_before,
             "seconds": round(self.seconds, 3),
             "items_per_second": self.rate,
             "write_units": self.write_units,
@@ -144,6 +150,7 @@ class Done:
         return (
             f"{'checked' if self.dry_run else 'loaded'} {self.items:,} {self.entity} in {self.seconds:.1f} s "
             f"({self.rate:,.0f}/s), {self.write_units:,.0f} write units, {self.refused} lines refused"
+            + (f", {self.refused_before} before it was resumed" if self.refused_before else "")
             + (f", {self.old:,} in older epochs" if self.old else "")
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from dynashard_tools.failure import CommandError
+from dynashard_tools.files import file_errors
 from dynashard_tools.new.merging import merged
 
 RECORD: Final = Path(".dynashard", "backend.json")
@@ -72,31 +73,48 @@ def upgrade(root: Path, origin: Origin, release: Origin) -> Changes:
     """Merge a release into the files of a backend, and record it.
 
     Raises:
-        CommandError: git is not installed.
+        CommandError: git is not installed, or a file cannot be read. Nothing was changed then.
     """
-    changes = Changes()
+    changes, texts = Changes(), dict[str, str | None]()
     for place in sorted(origin.files.keys() | release.files.keys()):
         before, after = origin.files.get(place), release.files.get(place)
         if before != after:
-            _upgrade(root / place, place, before, after, changes)
+            texts |= _upgraded(_text(root / place), place, before, after, changes)
+    # Only now, because a file that was merged would be merged once more if a later one could not be.
+    for place, text in texts.items():
+        path = root / place
+        if text is None:
+            path.unlink()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
     release.write(root)
     return changes
 
 
-def _upgrade(path: Path, place: str, before: str | None, after: str | None, changes: Changes) -> None:
-    yours = path.read_text("utf-8") if path.is_file() else None
+def _text(path: Path) -> str | None:
+    """Return the text of a file; None if there is none."""
+    if not path.is_file():
+        return None
+    try:
+        with file_errors(path, "read"):
+            return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is not UTF-8: convert it first. Nothing was changed") from None
+
+
+def _upgraded(
+    yours: str | None, place: str, before: str | None, after: str | None, changes: Changes
+) -> dict[str, str | None]:
+    """Return the new text of a file, None to remove it; nothing if it stays as it is."""
     if after is None:
-        if yours is not None and yours == before:
-            path.unlink()
-            changes.removed.append(place)
-        elif yours is not None:
-            changes.kept.append(place)
-        return
+        if yours is None:
+            return {}
+        (changes.removed if yours == before else changes.kept).append(place)
+        return {place: None} if yours == before else {}
     if yours is None and before is not None:
         changes.kept.append(place)
-        return
+        return {}
     text, conflict = (after, False) if yours is None else merged(yours, before or "", after)
-    if text != yours:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
     (changes.conflicts if conflict else changes.written).append(place)
+    return {} if text == yours else {place: text}
