@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards
+from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards, Unique
 from dynashard.errors import (
     DeclarationError,
     DynashardError,
     EngineUnavailableError,
     InvalidKeyError,
     InvalidValueError,
+    TransactionRefusedError,
 )
 from dynashard.testing.faults import (
     Fault,
@@ -132,7 +133,8 @@ def test_more_copies_than_one_transaction_takes(world: World) -> None:
     assert world.faulty.sent("Query") == 1
     assert world.case("b", *people).title == "b"
     died = meanwhile("TransactWriteItems", lambda: world.case("c", *people[:3]), nth=2)
-    PARTS.materializer(world.db([died])).carry(KEY)
+    # One transaction was done before the source changed.
+    assert PARTS.materializer(world.db([died])).carry(KEY) == Drift(wrong=90 + 3, extra=197)
     assert world.stored() == dict.fromkeys(people[:3], "c")
 
 
@@ -158,6 +160,49 @@ def test_a_copy_that_has_expired_already_is_neither_written_nor_missed(world: Wo
     world.case("a", "ada", "bob")
 
     assert [carry(KEY), carry(KEY)] == [Drift(missing=1), Drift()]
+
+
+class Badge(
+    Entity,
+    name="copies.v1.Badge",
+    key=Key("{tenant}:{case}", "{person}"),
+    unique=[Unique("code", within="{tenant}")],
+    registry=_REGISTRY,
+):
+    tenant: str
+    case: str
+    person: str
+    code: str
+
+
+def badges(case: Case) -> Iterator[Badge]:
+    for person in case.people:
+        yield Badge(tenant=case.tenant, case=case.id, person=person, code=f"{case.title}{person}")
+
+
+BADGES = MaterializedCopies(of=Case, copy=Badge, make=badges, partition={"case": "id"})
+
+
+def test_copies_with_unique_fields_fit_their_transactions(world: World) -> None:
+    people = [f"{number:03d}" for number in range(100)]
+    world.case("a", *people)
+    assert BADGES.materializer(world.db()).carry(KEY) == Drift(missing=100)
+
+    world.case("b", *people)
+    assert BADGES.materializer(world.db()).carry(KEY) == Drift(wrong=100)
+
+
+def test_a_copy_whose_unique_value_another_copy_has_is_a_fault_of_its_source(world: World) -> None:
+    world.case("a", "ada", key="c")
+    world.case("a", "ada", key="d")
+    BADGES.materializer(world.db()).carry(KEY)
+
+    with pytest.raises(TransactionRefusedError) as raised:
+        BADGES.materializer(world.db()).carry({"tenant": "t", "id": "d"})
+    *_, repaired = BADGES.repair(world.db(), {"tenant": "t"})
+
+    assert (raised.value.reason, raised.value.retryable) == ("not_unique", False)
+    assert (repaired.sources, repaired.unfit, repaired.drift) == (2, 1, Drift())
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "TransactWriteItems"])
