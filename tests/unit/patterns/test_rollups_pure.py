@@ -72,6 +72,32 @@ def test_a_range_without_time_zones_is_refused() -> None:
         check_range(Level.HOUR, datetime(2026, 1, 1), NOON)  # noqa: DTZ001 - the point
 
 
+@pytest.mark.parametrize("level", Level)
+def test_the_last_span_of_all_ends_with_the_last_time(level: Level) -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    start = level.start(last)
+
+    check_range(level, start, last)
+
+    assert level.end(start) == last
+    assert list(level.within(start, last)) == [start]
+
+
+@pytest.mark.parametrize(
+    ("name", "hours", "start", "end"),
+    [("from", 5, datetime.min, datetime(1, 1, 1, 9)), ("to", -5, datetime(9999, 12, 31, 9), datetime.max)],  # noqa: DTZ001, DTZ901 - the zone is given below
+)
+def test_a_range_that_no_time_in_utc_can_express_is_refused(
+    name: str, hours: int, start: datetime, end: datetime
+) -> None:
+    zone = timezone(timedelta(hours=hours))
+
+    with pytest.raises(InvalidQueryError, match="9999") as failed:
+        check_range(Level.HOUR, start.replace(tzinfo=zone), end.replace(tzinfo=zone))
+
+    assert failed.value.field == name
+
+
 WEIGHTS = st.dictionaries(st.text(max_size=3), st.integers(0, 10**9) | st.fractions(0, 10**6), max_size=20)
 
 
