@@ -14,6 +14,8 @@ _POLL: Final = 1.0
 _SLICE: Final = 2.0
 """Seconds that a task is worked on at a time."""
 _LONGEST_BACKOFF: Final = 60.0
+_WORKERS: Final = 4
+"""Tasks that are worked on at a time."""
 
 
 @dataclass
@@ -34,14 +36,13 @@ def drive(
     *,
     stop: Callable[[], bool],
     sleep: Callable[[float], None],
-    workers: int = 4,
     log: Callable[[str], None] = lambda _: None,
     until_idle: bool = False,
 ) -> None:
     """Carry out all resizes until `stop` returns true, which is called about once a second.
 
     It may be killed at any moment; the next driver continues. After an error it logs a line and tries again, each time
-    after a longer pause, up to a minute. `workers` tasks run at a time, over all resizes.
+    after a longer pause, up to a minute. A few tasks run at a time, over all resizes.
 
     With `until_idle` it also ends when no resize is under way any more, except paused ones.
 
@@ -49,7 +50,7 @@ def drive(
     """
     driven: dict[str, _Driven] = {}
     polled, failures = float("-inf"), 0
-    with ThreadPoolExecutor(workers, thread_name_prefix="resharding") as pool:
+    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="resharding") as pool:
         while not stop():
             now = resharder.runtime.clock()
             if not polled <= now < polled + (_backoff(failures) if failures else _POLL):
