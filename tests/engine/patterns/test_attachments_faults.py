@@ -19,6 +19,7 @@ from dynashard.errors import (
 )
 from dynashard.testing.faults import (
     Fault,
+    Late,
     about,
     lost_answer,
     lost_request,
@@ -283,6 +284,21 @@ def test_throttled_pieces_leave_nothing_behind(world: World) -> None:
 
     with pytest.raises(ThrottledError):
         reports(world).create(Report(details=large(1)))
+
+    assert everything(world) == []
+
+
+def test_a_piece_that_arrives_after_its_write_has_failed_is_found_by_a_sweep(world: World) -> None:
+    """Another piece of the version is throttled, so it is certain that no item points to the version."""
+    late = Late("PutItem", nth=3)
+    world.faults(throttled("PutItem", nth=2), late.fault)
+
+    with pytest.raises(EngineUnavailableError):
+        reports(world).create(Report(details=large(1)))
+    late.arrive()
+    world.faults()
+    world.clock.at += DAY + 1
+    swept(world)
 
     assert everything(world) == []
 
