@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from msgspec import structs
@@ -31,7 +31,7 @@ from dynashard.testing.faults import (
 )
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
-from dynashard_patterns import Change, MaterializedCopies
+from dynashard_patterns import Attachment, Change, MaterializedCopies
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_patterns.copies import Drift, Progress
 from tests.engine.patterns.stream_world import Streamed, records_of
@@ -448,6 +448,18 @@ def test_an_unreachable_engine_fails_the_batch_so_that_it_is_retried(world: Worl
 def test_a_partition_that_is_not_that_of_one_source_is_refused(partition: dict[str, str], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         MaterializedCopies(of=Case, copy=Part, make=parts, partition=partition)
+
+
+class Scan(Entity, name="copies.v1.Scan", key=Key("{tenant}:{case}", "{person}"), registry=_REGISTRY):
+    tenant: str
+    case: str
+    person: str
+    picture: Annotated[bytes | None, Attachment()] = None
+
+
+def test_copies_with_attachments_are_refused_where_they_are_declared() -> None:
+    with pytest.raises(DeclarationError, match="no attachments"):
+        MaterializedCopies(of=Case, copy=Scan, make=lambda _: (), partition={"case": "id"})
 
 
 def _never(letter: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.entity import Entity, Key, definition
+from dynashard.entity import Entity, Key, Shards, definition
 from dynashard.errors import DeclarationError, InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard_patterns.rollups import Level, RollUps, divide
 from dynashard_patterns.rollups.levels import MAX_SPANS, check_range
@@ -242,6 +242,26 @@ class Late(Entity, name="test.v1.Late", key=Key("{tenant}:{start:%Y}", "{level}#
     slot: int
 
 
+class Slotted(Entity, name="test.v1.Slotted", key=Key("{tenant}", "{level}#{slot:02d}#{start}"), registry=REGISTRY):
+    tenant: str
+    level: Level
+    start: datetime
+    slot: int
+
+
+class Strewn(
+    Entity,
+    name="test.v1.Strewn",
+    key=Key("{tenant}", "{level}#{start}#{slot:02d}"),
+    shards=Shards(4, "random"),
+    registry=REGISTRY,
+):
+    tenant: str
+    level: Level
+    start: datetime
+    slot: int
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -257,6 +277,8 @@ class Late(Entity, name="test.v1.Late", key=Key("{tenant}:{start:%Y}", "{level}#
         ({"into": {Unknown: ("day",)}}, "summed up by who, which is not a field of test.v1.Beat"),
         ({"into": {Needy: ("day",)}}, "field beats of test.v1.Needy needs a default"),
         ({"into": {Late: ("day",)}}, "start must be in the sort key"),
+        ({"into": {Slotted: ("day",)}}, "slot must come after start in the sort key"),
+        ({"into": {Strewn: ("day",)}}, "not a random one"),
     ],
 )
 def test_a_wrong_declaration_is_refused(changed: dict[str, Any], reason: str) -> None:
