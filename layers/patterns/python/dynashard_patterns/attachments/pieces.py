@@ -7,6 +7,8 @@ Each field of each item has a logical partition of its own, in the same table, u
         p#<version>#0000        the pieces
 
 A manifest is written before the pieces and removed after them, so that whatever is stored can be found by manifests.
+Only an attempt that is executed later than that, after another attempt of the same write was answered, leaves a piece
+for ever, which nobody reads.
 An index spreads them over `BUCKETS` partitions for each field of an entity, so that a sweep finds them all.
 """
 

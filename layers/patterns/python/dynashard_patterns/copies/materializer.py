@@ -77,6 +77,7 @@ class Materializer:
         while True:
             differences = self._differences(key, source)
             if not differences:
+                # A source that has changed since it was read has a signal of its own.
                 return found
             written = self._write(key, source, differences)
             found += Drift.of(written)
