@@ -276,6 +276,36 @@ def test_a_request_that_the_queue_refuses_leaves_no_record(world: QueueWorld) ->
     assert list(world.operations.scan({"tenant_id": TENANT})) == []
 
 
+def test_a_repeat_that_the_queue_refuses_does_not_take_the_accepted_request_back(world: QueueWorld) -> None:
+    headers = {**LATER, "idempotency-key": "k"}
+    accepted = world.caller.put("/v1/users/1", a_user(), headers=headers)
+    world.sqs.refusing = [["0"]] * 3
+
+    again = world.caller.put("/v1/users/1", a_user(), headers=headers)
+    world.drain(OPERATIONS)
+
+    assert (accepted.status, again.status, again.code) == (202, 503, "queue_unavailable")
+    assert ended(world, accepted) == ("done", 201, None)
+
+
+def test_a_request_that_was_done_although_the_queue_seemed_to_refuse_it_is_accepted(
+    world: QueueWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = world.sqs.send_message_batch
+
+    def seem_to_refuse(**request: Any) -> Mapping[str, Any]:
+        send(**request)
+        world.drain(OPERATIONS)
+        return {"Failed": [{"Id": entry["Id"], "Code": "InternalError"} for entry in request["Entries"]]}
+
+    monkeypatch.setattr(world.sqs, "send_message_batch", seem_to_refuse)
+
+    accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+
+    assert accepted.status == 202
+    assert ended(world, accepted) == ("done", 201, None)
+
+
 def test_a_repeated_idempotency_key_is_one_operation(world: QueueWorld) -> None:
     headers = {**LATER, "idempotency-key": "k"}
 

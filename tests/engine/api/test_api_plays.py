@@ -62,6 +62,12 @@ def test_a_range_leaves_out_its_end(caller: Caller) -> None:
     assert [item["pings"] for item in answer.json["items"]] == [18]
 
 
+def test_the_last_hours_of_all_have_no_rows(caller: Caller) -> None:
+    assert caller.get("/v1/roll-ups", query=hours(**{"from": "9999-12-31", "to": "9999-12-31T23:59:00Z"})).json == {
+        "items": []
+    }
+
+
 def test_a_month_covers_one_series_or_all(caller: Caller) -> None:
     month = {"level": "month", "from": "2026-11-01", "to": "2026-12-01"}
 
@@ -78,6 +84,7 @@ def test_a_month_covers_one_series_or_all(caller: Caller) -> None:
         (hours(**{"from": "soon"}), {"from": "datetime_from_date_parsing"}),
         (hours(to="2026-11-20"), {"to": "invalid_query"}),
         (hours(to="2027-11-20"), {"to": "invalid_query"}),
+        (hours(**{"from": "9999-12-31T00:00:00Z", "to": "9999-12-31T23:00:00-05:00"}), {"to": "invalid_query"}),
         (hours(series=""), {"series": "invalid_key"}),
         (hours(series="a:b"), {"series": "invalid_key"}),
         (hours(level="month"), {"episode": "invalid_query"}),

@@ -1,10 +1,11 @@
 """Direct invocation: single items and batches."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from dynashard import RetryPolicy
+from dynashard import Dynashard, Entity, Key, Registry, RetryPolicy
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import (
     FaultyTransport,
@@ -12,13 +13,16 @@ from dynashard.testing.faults import (
     lost_after,
     lost_answer,
     lost_request,
+    meanwhile,
     throttled,
     unprocessed,
     unreachable,
 )
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving.declare import Exposed, Window
 from tests.api_caller import a_user
-from tests.engine.api.api_on_engine import caller_on
+from tests.engine.api.api_on_engine import KEYS, caller_on
 from tests.engine.commands.commands_on_engine import Service, commands_on
 
 pytestmark = pytest.mark.engine
@@ -280,6 +284,29 @@ def test_unprocessed_reads_of_a_batch_may_be_requested_again(transport: Transpor
     read = service.result("batch_get", keys=[{"id": "1"}, {"id": "2"}])
 
     assert [outcome["error"]["code"] for outcome in read] == ["unprocessed"] * 2
+
+
+class Note(Entity, name="note.v1.Dated", key=Key(partition="{tenant_id}", sort="{id}"), registry=Registry()):
+    """A note that is too old to be created, but may be replaced."""
+
+    tenant_id: str
+    id: str
+    at: datetime
+    text: str = ""
+
+
+def test_an_item_of_a_batch_that_others_keep_changing_may_be_sent_again(transport: Transport, table: str) -> None:
+    notes = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS).collection(Note)
+    old = {"at": "2020-01-01T00:00:00Z", "text": "mine"}
+    stored = {each: Note(tenant_id="abc", id=each, at=datetime(2020, 1, 1, tzinfo=UTC)) for each in ("a", "b")}
+    notes.batch_write(put=list(stored.values()))
+    changed = FaultyTransport(transport, [about('"a"', meanwhile("UpdateItem", lambda: notes.replace(stored["a"])))])
+    window = Window("at", past=timedelta(days=1), ahead=timedelta(minutes=5))
+    service = Service(commands_on(changed, table, exposed=(Exposed(Note, "notes", window=window),)), entity="notes")
+
+    written = service.result("batch_write", put=[{"id": each, **old} for each in stored])["put"]
+
+    assert [outcome.get("error", {}).get("code") for outcome in written] == ["write_contended", None]
 
 
 def test_items_beyond_the_size_of_an_answer_may_be_requested_again(service: Service) -> None:

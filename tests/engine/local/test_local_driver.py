@@ -23,7 +23,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
         yield made
 
 
-def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int = 3) -> list[str]:
+def run(world: Moving, resharder: Resharder, *, loops: int = 5000) -> list[str]:
     """Drive until no resize is left, and return the log."""
     left = iter(range(loops))
     logged: list[str] = []
@@ -32,7 +32,7 @@ def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int 
         assert next(left, None) is not None, f"not over after {loops} rounds: {world.resharder.busy()}"
         return world.on(world.inner).poll() == []
 
-    drive(resharder, stop=stop, sleep=leap(world), workers=workers, log=logged.append)
+    drive(resharder, stop=stop, sleep=leap(world), log=logged.append)
     return logged
 
 

@@ -228,11 +228,13 @@ def test_batches_write_and_delete_items_with_their_fields(world: World) -> None:
         reports(world).batch_write(put=[Report(), Report()])
 
 
-def test_a_batch_with_an_attachment_that_is_too_large_sends_nothing(world: World) -> None:
+def test_a_batch_with_an_attachment_that_cannot_be_stored_sends_nothing(world: World) -> None:
     sent = world.faults()
 
     with pytest.raises(ItemTooLargeError):
         reports(world).batch_write(put=[Report(details=[1]), Report(id="2", trace=b"t" * 2_000_001)])
+    with pytest.raises(InvalidKeyError, match="at most 960 bytes"):
+        reports(world).batch_write(put=[Report(details=[1]), Report(id="x" * 990, details=[2])])
 
     assert sent.calls == []
 

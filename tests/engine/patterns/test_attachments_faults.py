@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from dynashard import Collection, definition
 from dynashard.errors import (
+    AlreadyExistsError,
     DynashardError,
     EngineUnavailableError,
+    NotFoundError,
     OutcomeUnknownError,
     RevisionMismatchError,
     ThrottledError,
@@ -17,6 +19,7 @@ from dynashard.errors import (
 )
 from dynashard.testing.faults import (
     Fault,
+    Late,
     about,
     lost_answer,
     lost_request,
@@ -231,11 +234,71 @@ def test_a_write_of_unknown_outcome_is_left_to_the_sweep(world: World, fault: Fa
     assert plain.get(KEY, include=["details"]).details == [found.title]
 
 
+def test_a_guarded_delete_whose_answer_was_lost_is_done(world: World) -> None:
+    reports(world).create(Report(details=["old"]))
+    transport = world.faults(repeated("DeleteItem"))
+
+    reports(world).delete(KEY, handling="guarded")
+
+    assert transport.waiting == []
+    assert reports(world).find(KEY) is None
+
+
+def test_a_guarded_delete_continues_if_the_item_is_changed_meanwhile(world: World) -> None:
+    plain = reports(world, world.inner)
+    plain.create(Report(details=["old"]))
+    world.faults(meanwhile("DeleteItem", lambda: plain.replace(Report(details=["new"]))))
+
+    reports(world).delete(KEY, handling="guarded")
+
+    assert everything(world) == []
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["another revision", "nothing"])
+def test_a_guarded_delete_that_a_read_refuses_is_not_sent(world: World, *, exists: bool) -> None:
+    if exists:
+        reports(world).create(Report(details=["old"]))
+    transport = world.faults(lost_request("DeleteItem"))
+
+    with pytest.raises(RevisionMismatchError):
+        reports(world).delete(KEY, if_match="another", handling="guarded")
+    if not exists:
+        with pytest.raises(NotFoundError):
+            reports(world).delete(KEY, handling="guarded")
+
+    assert transport.sent("DeleteItem") == 0
+
+
+def test_a_guarded_create_that_a_read_refuses_is_not_sent(world: World) -> None:
+    reports(world).create(Report(details=["old"]))
+    transport = world.faults(lost_request("PutItem"))
+
+    with pytest.raises(AlreadyExistsError):
+        reports(world).create(Report(details=["mine"]), handling="guarded")
+
+    assert transport.sent("PutItem") == 0
+
+
 def test_throttled_pieces_leave_nothing_behind(world: World) -> None:
     world.faults(throttled("PutItem", nth=3))
 
     with pytest.raises(ThrottledError):
         reports(world).create(Report(details=large(1)))
+
+    assert everything(world) == []
+
+
+def test_a_piece_that_arrives_after_its_write_has_failed_is_found_by_a_sweep(world: World) -> None:
+    """Another piece of the version is throttled, so it is certain that no item points to the version."""
+    late = Late("PutItem", nth=3)
+    world.faults(throttled("PutItem", nth=2), late.fault)
+
+    with pytest.raises(EngineUnavailableError):
+        reports(world).create(Report(details=large(1)))
+    late.arrive()
+    world.faults()
+    world.clock.at += DAY + 1
+    swept(world)
 
     assert everything(world) == []
 

@@ -5,18 +5,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from msgspec import structs
 
-from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards
+from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards, Unique
 from dynashard.errors import (
     DeclarationError,
     DynashardError,
     EngineUnavailableError,
     InvalidKeyError,
     InvalidValueError,
+    TransactionRefusedError,
 )
 from dynashard.testing.faults import (
     Fault,
@@ -30,7 +31,7 @@ from dynashard.testing.faults import (
 )
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
-from dynashard_patterns import Change, MaterializedCopies
+from dynashard_patterns import Attachment, Change, MaterializedCopies
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_patterns.copies import Drift, Progress
 from tests.engine.patterns.stream_world import Streamed, records_of
@@ -132,7 +133,8 @@ def test_more_copies_than_one_transaction_takes(world: World) -> None:
     assert world.faulty.sent("Query") == 1
     assert world.case("b", *people).title == "b"
     died = meanwhile("TransactWriteItems", lambda: world.case("c", *people[:3]), nth=2)
-    PARTS.materializer(world.db([died])).carry(KEY)
+    # One transaction was done before the source changed.
+    assert PARTS.materializer(world.db([died])).carry(KEY) == Drift(wrong=90 + 3, extra=197)
     assert world.stored() == dict.fromkeys(people[:3], "c")
 
 
@@ -158,6 +160,49 @@ def test_a_copy_that_has_expired_already_is_neither_written_nor_missed(world: Wo
     world.case("a", "ada", "bob")
 
     assert [carry(KEY), carry(KEY)] == [Drift(missing=1), Drift()]
+
+
+class Badge(
+    Entity,
+    name="copies.v1.Badge",
+    key=Key("{tenant}:{case}", "{person}"),
+    unique=[Unique("code", within="{tenant}")],
+    registry=_REGISTRY,
+):
+    tenant: str
+    case: str
+    person: str
+    code: str
+
+
+def badges(case: Case) -> Iterator[Badge]:
+    for person in case.people:
+        yield Badge(tenant=case.tenant, case=case.id, person=person, code=f"{case.title}{person}")
+
+
+BADGES = MaterializedCopies(of=Case, copy=Badge, make=badges, partition={"case": "id"})
+
+
+def test_copies_with_unique_fields_fit_their_transactions(world: World) -> None:
+    people = [f"{number:03d}" for number in range(100)]
+    world.case("a", *people)
+    assert BADGES.materializer(world.db()).carry(KEY) == Drift(missing=100)
+
+    world.case("b", *people)
+    assert BADGES.materializer(world.db()).carry(KEY) == Drift(wrong=100)
+
+
+def test_a_copy_whose_unique_value_another_copy_has_is_a_fault_of_its_source(world: World) -> None:
+    world.case("a", "ada", key="c")
+    world.case("a", "ada", key="d")
+    BADGES.materializer(world.db()).carry(KEY)
+
+    with pytest.raises(TransactionRefusedError) as raised:
+        BADGES.materializer(world.db()).carry({"tenant": "t", "id": "d"})
+    *_, repaired = BADGES.repair(world.db(), {"tenant": "t"})
+
+    assert (raised.value.reason, raised.value.retryable) == ("not_unique", False)
+    assert (repaired.sources, repaired.unfit, repaired.drift) == (2, 1, Drift())
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "TransactWriteItems"])
@@ -403,6 +448,18 @@ def test_an_unreachable_engine_fails_the_batch_so_that_it_is_retried(world: Worl
 def test_a_partition_that_is_not_that_of_one_source_is_refused(partition: dict[str, str], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         MaterializedCopies(of=Case, copy=Part, make=parts, partition=partition)
+
+
+class Scan(Entity, name="copies.v1.Scan", key=Key("{tenant}:{case}", "{person}"), registry=_REGISTRY):
+    tenant: str
+    case: str
+    person: str
+    picture: Annotated[bytes | None, Attachment()] = None
+
+
+def test_copies_with_attachments_are_refused_where_they_are_declared() -> None:
+    with pytest.raises(DeclarationError, match="no attachments"):
+        MaterializedCopies(of=Case, copy=Scan, make=lambda _: (), partition={"case": "id"})
 
 
 def _never(letter: Any) -> None:

@@ -1,7 +1,7 @@
 """Roll-ups equal the sums of their items under any fault of stream and network."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count, pairwise
 from threading import Barrier, Thread
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynashard import Dynashard, EntityDefinition, RetryPolicy
+from dynashard import Dynashard, Entity, EntityDefinition, Key, RetryPolicy
 from dynashard.errors import DynashardError
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import (
@@ -26,9 +26,9 @@ from dynashard.testing.faults import (
 from dynashard.topology import DeclaredTopology, Phase, Topology, View
 from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
-from dynashard_patterns.rollups import Counter, Tally
+from dynashard_patterns.rollups import Counter, Level, RollUpRepair, Tally
 from dynashard_patterns.rollups.declaration import Counted
-from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, stored_sums, truth
+from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, beat, roll_ups, stored_sums, truth
 from tests.depth import examples
 from tests.engine.stored_things import Clock
 
@@ -145,6 +145,40 @@ def test_a_fault_of_any_transaction_loses_and_doubles_nothing(
 
     assert not faulty.waiting
     assert stored_sums(db, tenant=own) == truth(beats)
+
+
+class Passing(
+    Entity,
+    name="test.v1.Passing",
+    key=Key("{tenant}", "{level}#{start}#{slot:02d}"),
+    expires="until",
+    registry=REGISTRY,
+):
+    tenant: str
+    level: Level
+    start: datetime
+    slot: int
+    beats: int = 0
+    until: datetime | None = None
+
+
+def test_rows_of_a_level_with_a_time_to_keep_expire_so_long_after_their_span(db: Dynashard, own: str) -> None:
+    century = timedelta(days=36_500)
+    passing = roll_ups(
+        name="passing", into={Passing: ("hour", "day")}, add=lambda _: {"beats": 1}, keep={"hour": century}
+    )
+    beats = [beat(n, tenant=own) for n in range(3)]
+    db.collection(Beat).batch_write(put=beats)
+
+    for each in beats[:2]:
+        Counter(db, passing, random=lambda: 0.0).count([each])
+    repaired = RollUpRepair(db, passing, {"tenant": own}).repair(NOON, NOON + timedelta(hours=1))
+
+    [hour] = db.collection(Passing).items(tenant=own, prefix="hour")
+    [day] = db.collection(Passing).items(tenant=own, prefix="day")
+    assert (hour.beats, hour.until) == (3, NOON + timedelta(hours=1) + century)
+    assert (day.beats, day.until) == (2, None)
+    assert repaired.mended == 1
 
 
 class KilledError(BaseException):

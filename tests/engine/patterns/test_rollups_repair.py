@@ -190,6 +190,40 @@ def test_an_item_that_is_stored_meanwhile_is_counted_once(
     assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
+def test_an_item_that_is_stored_during_a_repair_is_counted_in_each_row_within_the_hour(
+    db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats[1:])
+    repair = repair_of(db, beats)
+    wrong = days(repair)
+    late = beat(79, beats[0].song, minutes=50, tenant=beats[0].tenant)
+    db.collection(Beat).create(late)
+
+    left = repair.correct(wrong)
+    tally = counter(db, 1).count([late])
+
+    assert (left, tally.counted) == (set(), 0)
+    assert days(repair) == []
+
+
+def test_items_that_were_counted_are_not_marked_again(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats[1:])
+    recorded = RecordingTransport(wire)
+    repair = repair_of(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+
+    repair.correct(days(repair))
+
+    marked = [
+        put
+        for request in recorded.requests
+        for put in request.get("RequestItems", {}).get(shared, ())
+        if "PutRequest" in put
+    ]
+    assert [put["PutRequest"]["Item"]["Type"] for put in marked] == [{"S": "dynashard.v1.Counted"}]
+
+
 def test_an_item_counted_after_the_items_were_read_is_not_forgotten(
     wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
 ) -> None:

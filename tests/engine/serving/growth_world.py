@@ -158,7 +158,7 @@ class GrowthWorld:
             assert next(rounds, None) is not None, f"not over: {self.resharder.busy()}"
             return self.resharder.poll() == []
 
-        drive(self.resharder_on(self.inner), stop=stop, sleep=self.leap, workers=2, log=logged.append)
+        drive(self.resharder_on(self.inner), stop=stop, sleep=self.leap, log=logged.append)
         return logged
 
     def leap(self, seconds: float) -> None:

@@ -116,10 +116,11 @@ def test_a_dry_run_and_the_kill_switch_request_nothing(world: GrowthWorld) -> No
     assert (off, world.requests()) == ([], {})
 
 
-def test_one_run_requests_at_most_its_limit(world: GrowthWorld) -> None:
+def test_one_run_requests_at_most_its_limit(world: GrowthWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynashard.growth.requests.MOST_SHRUNK", 2)
     world.clock.now += DAY
 
-    lines = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"), most=2)
+    lines = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"))
 
     assert len(lines) == 2
 

@@ -181,6 +181,15 @@ def test_an_existing_table_with_another_schema_is_refused_before_anything_is_cre
     assert place.topology not in place.wire.call("ListTables", {})["TableNames"]
 
 
+def test_a_wrong_table_of_shard_counts_is_refused_before_the_table_of_items_is_created(place: Place) -> None:
+    place.wire.call("CreateTable", ITEMS.request(place.topology))
+
+    with place.opened() as db, pytest.raises(ConfigurationError, match="does not fit"):
+        db.create_tables()
+
+    assert place.table not in place.wire.call("ListTables", {})["TableNames"]
+
+
 def test_a_table_that_deletes_items_by_another_attribute_is_refused(place: Place) -> None:
     place.wire.call("CreateTable", ITEMS.request(place.table))
     specification = {"Enabled": True, "AttributeName": "ttl"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.entity import Entity, Key, definition
+from dynashard.entity import Entity, Key, Shards, definition
 from dynashard.errors import DeclarationError, InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard_patterns.rollups import Level, RollUps, divide
 from dynashard_patterns.rollups.levels import MAX_SPANS, check_range
@@ -70,6 +70,32 @@ def test_a_range_has_some_spans_but_not_too_many(level: Level, length: timedelta
 def test_a_range_without_time_zones_is_refused() -> None:
     with pytest.raises(InvalidQueryError, match="zone"):
         check_range(Level.HOUR, datetime(2026, 1, 1), NOON)  # noqa: DTZ001 - the point
+
+
+@pytest.mark.parametrize("level", Level)
+def test_the_last_span_of_all_ends_with_the_last_time(level: Level) -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    start = level.start(last)
+
+    check_range(level, start, last)
+
+    assert level.end(start) == last
+    assert list(level.within(start, last)) == [start]
+
+
+@pytest.mark.parametrize(
+    ("name", "hours", "start", "end"),
+    [("from", 5, datetime.min, datetime(1, 1, 1, 9)), ("to", -5, datetime(9999, 12, 31, 9), datetime.max)],  # noqa: DTZ001, DTZ901 - the zone is given below
+)
+def test_a_range_that_no_time_in_utc_can_express_is_refused(
+    name: str, hours: int, start: datetime, end: datetime
+) -> None:
+    zone = timezone(timedelta(hours=hours))
+
+    with pytest.raises(InvalidQueryError, match="9999") as failed:
+        check_range(Level.HOUR, start.replace(tzinfo=zone), end.replace(tzinfo=zone))
+
+    assert failed.value.field == name
 
 
 WEIGHTS = st.dictionaries(st.text(max_size=3), st.integers(0, 10**9) | st.fractions(0, 10**6), max_size=20)
@@ -216,6 +242,26 @@ class Late(Entity, name="test.v1.Late", key=Key("{tenant}:{start:%Y}", "{level}#
     slot: int
 
 
+class Slotted(Entity, name="test.v1.Slotted", key=Key("{tenant}", "{level}#{slot:02d}#{start}"), registry=REGISTRY):
+    tenant: str
+    level: Level
+    start: datetime
+    slot: int
+
+
+class Strewn(
+    Entity,
+    name="test.v1.Strewn",
+    key=Key("{tenant}", "{level}#{start}#{slot:02d}"),
+    shards=Shards(4, "random"),
+    registry=REGISTRY,
+):
+    tenant: str
+    level: Level
+    start: datetime
+    slot: int
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -231,6 +277,8 @@ class Late(Entity, name="test.v1.Late", key=Key("{tenant}:{start:%Y}", "{level}#
         ({"into": {Unknown: ("day",)}}, "summed up by who, which is not a field of test.v1.Beat"),
         ({"into": {Needy: ("day",)}}, "field beats of test.v1.Needy needs a default"),
         ({"into": {Late: ("day",)}}, "start must be in the sort key"),
+        ({"into": {Slotted: ("day",)}}, "slot must come after start in the sort key"),
+        ({"into": {Strewn: ("day",)}}, "not a random one"),
     ],
 )
 def test_a_wrong_declaration_is_refused(changed: dict[str, Any], reason: str) -> None:

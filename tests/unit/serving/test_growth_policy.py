@@ -16,6 +16,7 @@ from dynashard.errors import (
 from dynashard.growth.policy import Growth
 from dynashard.growth.settings import GrowthSettings
 from dynashard.growth.terms import CountState, GrowthEvent
+from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from tests.declaring import declare
 from tests.unit.serving.growth_policy_world import (
@@ -344,6 +345,33 @@ def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
     assert world.events == [GrowthEvent.FAILED]
+
+
+def test_a_count_that_cannot_be_read_is_read_again_after_a_minute() -> None:
+    world, failures = World(), [EngineUnavailableError("gone")]
+
+    def read(scope: Scope) -> CountState:
+        if failures:
+            raise failures.pop()
+        return world.present(scope)
+
+    growth = Growth(
+        world.ask,
+        read,
+        runtime=Runtime(lambda: world.now, world.sleep, lambda: 0.5),
+        settings=GrowthSettings(),
+        report=world.reports.append,
+        waits=True,
+    )
+
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    world.now += 59
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    assert world.events == [GrowthEvent.FAILED]
+    world.now += 1
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert (world.asked, world.events) == ([("thing.v1.Thing:abc", 32)], [GrowthEvent.FAILED, GrowthEvent.ASKED])
 
 
 def test_many_threads_make_one_request() -> None:

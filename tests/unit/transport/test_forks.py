@@ -35,7 +35,7 @@ class Owner:
     """An object with a lock."""
 
     def __init__(self) -> None:
-        self.lock = own_lock(self, "lock")
+        self._lock = own_lock(self)
 
 
 @contextmanager
@@ -61,8 +61,8 @@ def elsewhere(held: Any) -> Iterator[None]:
 def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
     owner = Owner()
 
-    with elsewhere(owner.lock):
-        free = result_of(child_of(lambda: owner.lock.acquire(blocking=False)))
+    with elsewhere(owner._lock):
+        free = result_of(child_of(lambda: owner._lock.acquire(blocking=False)))
 
     assert free == "True"
 

@@ -1,13 +1,15 @@
 """A connection may be opened by a `boto3.Session`: its credentials, region and profile are used."""
 
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
-from botocore.credentials import Credentials
+from botocore.credentials import Credentials, DeferredRefreshableCredentials
+from botocore.exceptions import ClientError
 
 from dynashard import Dynashard, connect
-from dynashard.errors import ConfigurationError, EngineError
+from dynashard.errors import ConfigurationError, DynashardError, EngineError, EngineUnavailableError
 from dynashard.transport import Transport, TransportName
 from dynashard.transport.client import open_session
 from dynashard_lab.bench.canned import Asked, Reply, canned_server
@@ -90,6 +92,48 @@ def test_credentials_that_a_session_refreshes_are_used(name: TransportName) -> N
         transport.close()
 
     assert server.signed == ["FIRST eu-west-1", "SECOND eu-west-1"]
+
+
+class Assuming:
+    """A session whose role cannot be assumed: the service of credentials refuses."""
+
+    region_name, profile_name = "eu-west-1", "default"
+
+    def __init__(self, status: int, code: str) -> None:
+        self.answer: Any = {
+            "Error": {"Code": code, "Message": "no"},
+            "ResponseMetadata": {"HTTPStatusCode": status, "HTTPHeaders": {}},
+        }
+
+    def assume(self) -> dict[str, str]:
+        raise ClientError(self.answer, "AssumeRole")
+
+    def get_credentials(self) -> Credentials:
+        return DeferredRefreshableCredentials(self.assume, "assume-role")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (403, "AccessDenied", ConfigurationError),
+        (400, "Throttling", EngineUnavailableError),
+        (500, "InternalFailure", EngineUnavailableError),
+    ],
+)
+def test_a_role_that_cannot_be_assumed_leaves_no_doubt_about_a_write(
+    name: TransportName, status: int, code: str, expected: type[DynashardError]
+) -> None:
+    server = Server()
+
+    with canned_server(server) as url:
+        transport = connect(url, transport=name, session=Assuming(status, code), attempts=1)
+        with pytest.raises(expected, match="AssumeRole") as raised:
+            transport.call("PutItem", {})
+        transport.close()
+
+    assert type(raised.value) is expected
+    assert server.asked == []
 
 
 def test_a_session_brings_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,8 @@ def create_tables(
     wanted: list[tuple[str, TableSchema]] = [(table, ITEMS)]
     if topology_table is not None:
         wanted.append((topology_table, TOPOLOGY))
-    created = [name for name, schema in wanted if _created(transport, name, schema)]
+    missing = [(name, schema) for name, schema in wanted if _is_missing(transport, name, schema)]
+    created = [name for name, schema in missing if _created(transport, name, schema)]
     for name, schema in wanted:
         _require_fits(name, schema, _active(transport, name, runtime))
         if schema.expires_at is not None:
@@ -91,12 +92,15 @@ def create_tables(
     return created
 
 
-def _created(transport: Transport, name: str, schema: TableSchema) -> bool:
+def _is_missing(transport: Transport, name: str, schema: TableSchema) -> bool:
     described = _described(transport, name)
     if described is not None:
         # Before anything is created: a wrong name should leave nothing behind.
         _require_fits(name, schema, described)
-        return False
+    return described is None
+
+
+def _created(transport: Transport, name: str, schema: TableSchema) -> bool:
     try:
         transport.call("CreateTable", schema.request(name))
     except EngineError as error:

@@ -7,6 +7,8 @@ Each field of each item has a logical partition of its own, in the same table, u
         p#<version>#0000        the pieces
 
 A manifest is written before the pieces and removed after them, so that whatever is stored can be found by manifests.
+Only an attempt that is executed later than that, after another attempt of the same write was answered, leaves a piece
+for ever, which nobody reads.
 An index spreads them over `BUCKETS` partitions for each field of an entity, so that a sweep finds them all.
 """
 
@@ -16,12 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import InvalidKeyError
+from dynashard.errors import InvalidKeyError, OutcomeUnknownError
 from dynashard.placement import CALCULATED
 from dynashard.repository.batch import wire_key
 from dynashard.repository.store import Store
 from dynashard.schema import MAX_SORT_KEY_BYTES, PK, SK, TYPE, index_pk, index_sk
-from dynashard.transport.interface import Call, Resend, Wire
+from dynashard.transport.interface import Call, Resend, Wire, answers_of
 from dynashard.transport.paging import pages
 
 BUCKETS: Final = 16
@@ -179,7 +181,11 @@ class Pieces:
             yield [Manifest.of(item) for item in answer["Items"]]
 
     def _send(self, calls: Sequence[Call]) -> list[Wire]:
-        return self._store.transport.call_all(calls, concurrency=_AT_A_TIME)
+        answers = self._store.transport.try_all(calls, concurrency=_AT_A_TIME)
+        # It comes before other errors: what may still be executed must not lose its manifest.
+        if lost := [each for each in answers if isinstance(each, OutcomeUnknownError)]:
+            raise lost[0]
+        return answers_of(answers)
 
 
 def _keys(place: Place, version: str, count: int) -> list[tuple[str, str]]:

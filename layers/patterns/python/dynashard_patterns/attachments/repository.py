@@ -28,6 +28,7 @@ from dynashard.errors import (
 from dynashard.repository import Companion, KeyLike, Repository, Store, Written
 from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Batches
+from dynashard.repository.conditions import exists_already
 from dynashard.repository.key_names import name_of, not_found
 from dynashard.repository.projection import Part
 from dynashard.repository.replacement import objects_read, revision_read
@@ -71,14 +72,18 @@ class AttachmentRepository(Generic[E]):
 
     def check(self, item: E, *, timely: bool = True) -> None:
         """Raise what storing this item would raise before any request; see `Repository.check`."""
-        self._plain.check(_bare(item, self._named(item)), timely=timely)
-        self._fields.pack(self._named(item))
+        named = self._named(item)
+        self._plain.check(_bare(item, named), timely=timely)
+        self._fields.pack(named)
+        for name in named:
+            self._fields.place(name, self._entity.key_of(item))
 
     @write_operation
     def create(self, item: E, /, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
-        self._no_transactions(handling)
-        key = self._entity.key_of(item)
+        guarded, key = self._no_transactions(handling) is WriteGuarantee.GUARDED, self._entity.key_of(item)
+        if guarded and self._items.read(item, Reading(consistent=True)) is not None:
+            raise exists_already(name_of(self._entity, item))
         with self._versions(key, self._named(item)) as fresh:
             write = self._item_write(Kind.CREATE, item, fresh.attributes(None), created=None)
             fresh.store()
@@ -154,13 +159,9 @@ class AttachmentRepository(Generic[E]):
 
         If that is interrupted, readers no longer see the item, and a sweep removes the rest.
         """
-        item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
-        if self._no_transactions(handling) is WriteGuarantee.GUARDED and if_match is None:
-            current = self._items.read(key, Reading(consistent=True))
-            if_match = None if current is None else revision_in(current)
-        write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
-        done = self._items.do(write, key)
-        self._fields.take_away(item_key, pointers(done.attributes, self._entity.attachments))
+        guarded = self._no_transactions(handling) is WriteGuarantee.GUARDED
+        done = self._plain.writes.remove(key, if_match, guarded=guarded, options={"ReturnValues": "ALL_OLD"})
+        self._fields.take_away(self._entity.key_of(key), pointers(done.attributes, self._entity.attachments))
 
     def exists(self, key: KeyLike, /, *, consistent: bool = False) -> bool:
         """Whether a live item has this key; see `Repository.exists`."""

@@ -62,6 +62,8 @@ class MaterializedCopies(Generic[S, C]):
                 raise DeclarationError(
                     entity.name, "copies and their sources need keys that have one home, not a random one"
                 )
+        if copy.attachments:
+            raise DeclarationError(copy.name, "copies are written in transactions, which hold no attachments")
         for mine, theirs in self.by.items():
             _check_times(source, copy, mine, theirs)
         source.add_check(self.name, partial(partition_of, copy, self.by))

@@ -33,14 +33,11 @@ class Drift:
     differences: tuple[Difference, ...] = field(default=(), compare=False)
 
     @classmethod
-    def between(
-        cls, missing: Sequence[Entity], wrong: Sequence[tuple[Entity, Entity]], extra: Sequence[Entity]
-    ) -> "Drift":
-        """Return the drift of some copies; those that are wrong as they are stored and as they should be."""
-        found = [Difference(None, copy) for copy in missing]
-        found += [Difference(stored, wanted) for stored, wanted in wrong]
-        found += [Difference(copy, None) for copy in extra]
-        return cls(len(missing), len(wrong), len(extra), tuple(found[:_SHOWN]))
+    def of(cls, differences: Sequence[Difference]) -> "Drift":
+        """Return the drift of copies that differ."""
+        missing = sum(each.stored is None for each in differences)
+        extra = sum(each.wanted is None for each in differences)
+        return cls(missing, len(differences) - missing - extra, extra, tuple(differences[:_SHOWN]))
 
     @property
     def total(self) -> int:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from dynashard.entity import EntityDefinition, Undecodable, definition, judged
-from dynashard.errors import InputError, UndecodableItemError
+from dynashard.errors import InputError, TransactionRefusedError, UndecodableItemError
 from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.repository.store import Store
@@ -23,7 +23,15 @@ _SEGMENTS: Final = 4
 """Parts of the table that are read at a time; one answer of each is held in memory."""
 _Row: TypeAlias = dict[str, Any] | Undecodable
 """The key fields of a stored item, or the verdict that it does not fit."""
-_UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, LookupError, AttributeError)
+_UNFIT: Final = (
+    InputError,
+    TransactionRefusedError,
+    UndecodableItemError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+)
 """Errors of a source, or of what makes copies of it, rather than of the table."""
 
 

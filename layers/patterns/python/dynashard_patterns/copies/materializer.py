@@ -21,7 +21,7 @@ from dynashard.service import Dynashard
 from dynashard.transactions import Check, Delete, Put
 from dynashard_patterns.batches import bounded
 from dynashard_patterns.changes import Change
-from dynashard_patterns.copies.drift import Drift
+from dynashard_patterns.copies.drift import Difference, Drift
 
 CONCURRENCY: Final = 8
 """Sources whose copies are brought up to date at a time."""
@@ -65,6 +65,7 @@ class Materializer:
         Raises:
             WriteContendedError: the source kept changing; try again.
             InvalidValueError: `make` returned an item that is not a copy of this source.
+            TransactionRefusedError: another item has a value of a copy that must be unique.
 
         Cost: a consistent read of the source and a consistent Query of its copies. If they differ, 2 write units for
         each copy that does (and its index entries), 2 for the check of the source in each transaction, and one more
@@ -74,20 +75,21 @@ class Materializer:
         pauses = self.db.store.retry_policy.pauses()
         source = self._read(key)
         while True:
-            steps, drift = self._difference(key, source)
-            if not steps:
+            differences = self._differences(key, source)
+            if not differences:
+                # A source that has changed since it was read has a signal of its own.
                 return found
-            written = self._write(key, source, steps)
-            found += drift if written else Drift()
+            written = self._write(key, source, differences)
+            found += Drift.of(written)
             before, source = source, self._read(key)
-            if written and _revision(before) == _revision(source):
+            if len(written) == len(differences) and _revision(before) == _revision(source):
                 return found
             if next(pauses, None) is None:
                 raise WriteContendedError(f"{self._entity.name}: their source {dict(key)} keeps changing; try again")
 
     def drift(self, key: Mapping[str, Any]) -> Drift:
         """Return how the copies of one source differ from it. Cost: two reads, as of `carry`."""
-        return self._difference(key, self._read(key))[1]
+        return Drift.of(self._differences(key, self._read(key)))
 
     def source_of(self, copy: Mapping[str, Any]) -> dict[str, Any]:
         """The key fields of the source that a copy's fields point to."""
@@ -104,18 +106,19 @@ class Materializer:
     def _read(self, key: Mapping[str, Any]) -> Entity | None:
         return self._sources.find(key, consistent=True)
 
-    def _difference(self, key: Mapping[str, Any], source: Entity | None) -> tuple[list[Put | Delete], Drift]:
-        """What to do about the copies of a source, and what that mends."""
+    def _differences(self, key: Mapping[str, Any], source: Entity | None) -> list[Difference]:
+        """Return the copies that differ from what a source says: missing ones, wrong ones, then those too many."""
         partition = {mine: key[theirs] for mine, theirs in self._by.items()}
         at = partition_of(self._entity, self._by, key)
         stored = {self._entity.key_of(copy): copy for copy in self._stored(partition)}
         wanted = self._wanted(source, at)
-        missing = [copy for at, copy in wanted.items() if at not in stored]
-        wrong = [(stored[at], copy) for at, copy in wanted.items() if at in stored and not self._same(copy, stored[at])]
-        extra = [copy for at, copy in stored.items() if at not in wanted]
-        steps: list[Put | Delete] = [Put(copy) for copy in (*missing, *(copy for _, copy in wrong))]
-        steps += [Delete(self.copy, copy, missing="ignore") for copy in extra]
-        return steps, Drift.between(missing, wrong, extra)
+        missing = [Difference(None, copy) for at, copy in wanted.items() if at not in stored]
+        wrong = [
+            Difference(stored[at], copy)
+            for at, copy in wanted.items()
+            if at in stored and not self._same(copy, stored[at])
+        ]
+        return [*missing, *wrong, *(Difference(copy, None) for at, copy in stored.items() if at not in wanted)]
 
     def _stored(self, partition: Mapping[str, Any]) -> Iterator[Entity]:
         for page in self._copies.pages(partition, order="shard", limit=_PAGE, consistent=True):
@@ -146,19 +149,35 @@ class Materializer:
         names = type(wanted).model_fields.keys() - self._entity.server_fields
         return all(as_stored.__dict__[name] == stored.__dict__[name] for name in names)
 
-    def _write(self, key: Mapping[str, Any], source: Entity | None, steps: Sequence[Put | Delete]) -> bool:
-        """Do the steps while the source is unchanged; whether all were done."""
+    def _write(
+        self, key: Mapping[str, Any], source: Entity | None, differences: Sequence[Difference]
+    ) -> list[Difference]:
+        """Write copies while the source is unchanged; return those that were written."""
         check = Check(self.of, key, _revision(source))
         most = _MOST_STILL if self._entity.shards is None else _MOST_MOVING
-        for chunk in bounded(steps, self._size, most=most, most_size=_MOST_BYTES):
+        # A copy takes new unique values and leaves others, a write for each.
+        most //= 1 + 2 * len(self._entity.unique)
+        written: list[Difference] = []
+        for chunk in bounded(differences, self._size, most=most, most_size=_MOST_BYTES):
             try:
-                self.db.transact(check, *chunk)
-            except TransactionRefusedError:
-                return False
-        return True
+                self.db.transact(check, *map(self._step, chunk))
+            except TransactionRefusedError as refused:
+                # The check of the source comes first. A copy that is refused, because another one has a value that must
+                # be unique, would be refused again.
+                if refused.step:
+                    raise
+                return written
+            written += chunk
+        return written
 
-    def _size(self, step: Put | Delete) -> int:
-        return item_size(self._entity.encode(step.item.__dict__)) if isinstance(step, Put) else 0
+    def _step(self, difference: Difference) -> Put | Delete:
+        if difference.wanted is not None:
+            return Put(difference.wanted)
+        assert difference.stored is not None  # noqa: S101 - one of the two is there
+        return Delete(self.copy, difference.stored, missing="ignore")
+
+    def _size(self, difference: Difference) -> int:
+        return 0 if difference.wanted is None else item_size(self._entity.encode(difference.wanted.__dict__))
 
 
 def partition_of(copy: EntityDefinition[Any], by: Mapping[str, str], source: Mapping[str, Any]) -> str:

@@ -108,6 +108,7 @@ class CounterStore(Generic[C]):
         """
         partition, pauses = self._parts.partition(key), self._store.retry_policy.pauses()
         while True:
+            # Nobody writes to a further part before this ends: a resize waits for a lease and the longest operation.
             found = self._parts.read(partition, EXACT)
             steps: list[Step] = []
             for part, item in enumerate(found.items):

@@ -110,6 +110,10 @@ class Summing(Generic[E]):
             self._refuse(f"the key of {rows.name} lacks {', '.join(sorted(lacking))}")
         if START not in rows.sort_fields or "{" + START + "}" not in rows.sort.text:
             self._refuse(f"{START} must be in the sort key of {rows.name}, without a format of its own")
+        if SLOT not in rows.sort_fields[rows.sort_fields.index(START) :]:
+            self._refuse(f"{SLOT} must come after {START} in the sort key of {rows.name}, so that its parts are read")
+        if not rows.rule.fixed:
+            self._refuse(f"{rows.name} needs keys that have one home, not a random one")
         for name in self.by(rows.model):
             if name not in self.of.model_fields:
                 self._refuse(f"{rows.name} is summed up by {name}, which is not a field of {definition(self.of).name}")

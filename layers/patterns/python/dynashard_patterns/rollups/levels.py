@@ -30,10 +30,13 @@ class Level(StrEnum):
         return at.replace(hour=0) if self is Level.DAY else at.replace(hour=0, day=1)
 
     def end(self, start: datetime) -> datetime:
-        """When the span ends that begins then: the start of the next."""
-        if self is Level.MONTH:
-            return self.start(start.replace(day=1) + timedelta(days=32))
-        return start + _LENGTHS[self]
+        """When the span ends that begins then: the start of the next, or the last of all times."""
+        try:
+            if self is Level.MONTH:
+                return self.start(start.replace(day=1) + timedelta(days=32))
+            return start + _LENGTHS[self]
+        except OverflowError:
+            return datetime.max.replace(tzinfo=UTC)
 
     def within(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """The starts of the spans that begin from `start` on and before `end`."""
@@ -57,6 +60,11 @@ def check_range(level: Level, start: datetime, end: datetime) -> None:
     for name, at in (("from", start), ("to", end)):
         if at.tzinfo is None:
             raise InvalidQueryError(f"{name}: give the time with its zone, such as 2026-11-21T12:00:00Z", field=name)
+        try:
+            at.astimezone(UTC)
+        except OverflowError:
+            text = f"{name}: {at} lies outside the years 1 to 9999 in UTC; give a time within them"
+            raise InvalidQueryError(text, field=name) from None
     if end <= start:
         raise InvalidQueryError("the range ends before it begins", field="to")
     for count, _ in enumerate(level.within(start, end), start=1):

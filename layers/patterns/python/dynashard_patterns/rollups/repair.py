@@ -4,6 +4,9 @@ A mark and what it adds are written in one transaction. So while a row does not 
 are marked, or it is wrong. To repair it, its parts are read first; then the items, each of which is marked; then the
 row is set to their sum, on condition that no part has changed since. If the stream had counted an item before, the
 item is in the parts. If the stream counts it meanwhile, the condition fails. If it counts it later, it finds the mark.
+
+So the stream counts an item that a repair has marked in none of its rows. Those within the time that was read are
+repaired as well; a row of a longer span is repaired when that span is.
 """
 
 import time
@@ -134,13 +137,14 @@ class RollUpRepair(Generic[E]):
             lower: also lower rows that are above the items. Do not use it if items were deleted or have expired,
                 because what they had added would be lost. Nothing is lowered if items do not fit their declaration.
 
-        Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 write unit for each
-        of them, and 2 for each part of such a row.
+        Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 read unit for each
+        of them, 1 write unit for each that was not counted, and 2 for each part of such a row.
         """
         drifts = list(self.check(start, end, hours=hours))
         left = self.correct(drifts, lower=lower)
         kept = sum(1 for drift in drifts if drift.row in left and not drift.lacking)
-        return RepairResult(mended=len(drifts) - len(left), kept=kept, left=len(left) - kept)
+        mended = sum(1 for drift in drifts if drift.row not in left)
+        return RepairResult(mended=mended, kept=kept, left=len(left) - kept)
 
     def correct(self, drifts: Iterable[Drift], *, lower: bool = False) -> set[Row]:
         """Correct rows that `check` of this object has found.
@@ -170,38 +174,48 @@ class RollUpRepair(Generic[E]):
         return left
 
     def _correct(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> set[Row]:
-        left = rows
+        left = set(rows)
         for _ in range(_TRIES):
             parts = {row: self._parts(row) for row in left}
-            truths = self._marked_sums(set(left), start, end)
-            left = [row for row in left if not self._set(row, parts[row], truths.get(row, {}), lower=lower)]
+            truths, others = self._marked_sums(left, start, end)
+            left = {row for row in left if not self._set(row, parts[row], truths.get(row, {}), lower=lower)} | others
             if not left:
                 break
-        return set(left)
+        return left
 
     def _parts(self, row: Row) -> list[Any]:
         """The parts of a row as they are now; None for those that there are not."""
         keys = [row.fields(slot) for slot in range(self._roll_ups.spread)]
         return self._db.collection(row.model).batch_get(keys, consistent=True)
 
-    def _marked_sums(self, rows: set[Row], start: datetime, end: datetime) -> dict[Row, Sums]:
-        """What the items come to, all of which are marked as counted before this returns."""
+    def _marked_sums(self, rows: set[Row], start: datetime, end: datetime) -> tuple[dict[Row, Sums], set[Row]]:
+        """Return what the items come to, all of which are marked as counted before this returns, and further rows.
+
+        Those are rows within the time of items that had no mark, and that nothing else will be counted in now.
+        """
         sums: dict[Row, Sums] = {}
-        marks: dict[str, Counted] = {}
-        until = datetime.fromtimestamp(self._clock(), UTC) + MARKED_FOR
-        collection = self._db.collection(Counted)
+        others: set[Row] = set()
+        met: dict[str, E] = {}
         for item in self._items(start, end):
             concerned = [row for row in self._roll_ups.rows(item) if row in rows]
             for row in concerned:
                 add_up(sums.setdefault(row, {}), self._roll_ups.add(item))
             if concerned:
-                mark = self._roll_ups.mark(item)
-                marks[mark] = Counted(id=mark, expires_at=until)
-            if len(marks) >= _MARKED_TOGETHER:
-                collection.batch_write(put=list(marks.values()))
-                marks.clear()
-        collection.batch_write(put=list(marks.values()))
-        return sums
+                met[self._roll_ups.mark(item)] = item
+            if len(met) >= _MARKED_TOGETHER:
+                others |= self._mark(met)
+                met.clear()
+        others |= self._mark(met)
+        return sums, {row for row in others - rows if row.start >= start and row.end <= end}
+
+    def _mark(self, items: Mapping[str, E]) -> set[Row]:
+        """Mark the items that have no mark as counted, by the ids of their marks; return the rows of these."""
+        marks = self._db.collection(Counted)
+        stored = marks.batch_get([{"id": mark} for mark in items], consistent=True)
+        fresh = [mark for mark, found in zip(items, stored, strict=True) if found is None]
+        until = datetime.fromtimestamp(self._clock(), UTC) + MARKED_FOR
+        marks.batch_write(put=[Counted(id=mark, expires_at=until) for mark in fresh])
+        return {row for mark in fresh for row in self._roll_ups.rows(items[mark])}
 
     def _set(self, row: Row, parts: list[Any], truth: Sums, *, lower: bool) -> bool:
         """Set a row to the truth, unless a part of it has changed; whether it is right now."""

@@ -18,6 +18,7 @@ from dynashard.errors import (
     IdempotencyKeyReusedError,
     NotFoundError,
     QueueUnavailableError,
+    RevisionMismatchError,
     ValidationFailedError,
 )
 from dynashard_serving.api.headers import idempotency_key, preferences
@@ -111,9 +112,9 @@ class DeferredWrites:
             # A repeat of an accepted request gets the first answer.
             if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
                 raise
-        kept = self._kept(record)
+        kept, earlier = self._kept(record)
         if kept.status is None:
-            self._send(kept, message)
+            self._send(kept, message, earlier=earlier)
         headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
         return json_response(representation(kept, kept.revision), HTTPStatus.ACCEPTED, headers)
 
@@ -131,31 +132,36 @@ class DeferredWrites:
         request = sha256(json.dumps(asked).encode()).hexdigest()
         return Operation(**fields, id=named, request=request, expires_at=kept_until)
 
-    def _kept(self, record: Operation) -> Operation:
-        """The record as it is kept now: this request's, or that of an earlier one with the same idempotency key."""
+    def _kept(self, record: Operation) -> tuple[Operation, bool]:
+        """The record as it is kept now, and whether it is that of an earlier request with the same idempotency key."""
         try:
-            return self._records.create(record)
+            return self._records.create(record), False
         except AlreadyExistsError:
             earlier = self._records.get(record, consistent=True)
             if earlier.request != record.request or earlier.subject not in (None, record.subject):
                 raise IdempotencyKeyReusedError(
                     "This Idempotency-Key came with another request: use a new key.", field="idempotency_key"
                 ) from None
-            return earlier
+            return earlier, True
 
-    def _send(self, record: Operation, message: QueueMessage) -> None:
+    def _send(self, record: Operation, message: QueueMessage, *, earlier: bool) -> None:
         try:
             self._sender.send(self._queue_url, [message])
         except QueueUnavailableError as error:
-            # The queue may have it all the same. Without its record it is not done.
-            self._take_back(record)
-            raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
+            # The queue may have it all the same. Without its record it is not done. An earlier request's record stays,
+            # because that request may have been accepted.
+            if earlier or self._taken_back(record):
+                raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
 
-    def _take_back(self, record: Operation) -> None:
+    def _taken_back(self, record: Operation) -> bool:
+        """Delete the record; return False if the operation has ended meanwhile."""
         try:
             self._records.delete(record, if_match=record.revision)
+        except RevisionMismatchError:
+            return False
         except NotFoundError:
-            return
+            return True
+        return True
 
     def _group(self, about: Entity | Key) -> str:
         key = self._resource.served.definition.key_of(about)

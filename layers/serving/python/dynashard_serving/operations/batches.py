@@ -7,12 +7,14 @@ from typing import Any, Final
 from dynashard.entity import Entity
 from dynashard.errors import (
     MOST_FIELD_ERRORS,
+    AlreadyExistsError,
     AnswerTooLargeError,
     DynashardError,
     FieldError,
     InputError,
     InvalidKeyError,
     NotFoundError,
+    RevisionMismatchError,
     UnprocessedError,
     ValidationFailedError,
 )
@@ -23,7 +25,7 @@ from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import CollectionOf, shown
-from dynashard_serving.operations.item_writes import ItemWrites
+from dynashard_serving.operations.item_writes import ItemWrites, contended
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.pages import answer_bytes
 from dynashard_serving.operations.permits import MISSING, NotPermittedError, Permit
@@ -186,6 +188,9 @@ class Batches:
                     permit.require_new(current)
                     items.put(item, if_match=current.revision)
                 outcomes[place] = done(None)
+            except (AlreadyExistsError, RevisionMismatchError):
+                # Its caller has demanded neither.
+                outcomes[place] = refusals.of(contended())
             except DynashardError as error:
                 outcomes[place] = refusals.of(error)
         return outcomes

@@ -112,7 +112,11 @@ class Counts:
         if not usable(idempotency_key):
             message = "Use 1 to 255 printable ASCII characters."
             raise ValidationFailedError(FieldError("idempotency_key", message, "string_pattern_mismatch"))
-        receipt = self._receipt(caller.tenant, idempotency_key, [verb, shown, amount])
+        request: list[Any] = [verb, shown, amount]
+        if self._served.access is not None and not caller.trusted:
+            # The key belongs to this caller: another one's change is not made because this one's was.
+            request.append(caller.subject or "")
+        receipt = self._receipt(caller.tenant, idempotency_key, request)
         for _ in range(_RACES):
             if self._first(change, key, amount, receipt):
                 return done

@@ -211,6 +211,8 @@ class Growth:
         try:
             self._enlarge(scope, place, supply)
         except DynashardError as error:
+            # Nothing was decided, so it is not left alone for as long as after a resize.
+            self._recheck(scope.key)
             self._report_resize(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
 
     def _keep_shards(self, scope: Scope) -> None:

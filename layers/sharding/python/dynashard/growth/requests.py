@@ -68,16 +68,14 @@ def shrink_quiet(
     settings: GrowthSettings,
     load: LoadSource | None = None,
     report: Callable[[Report], None] = lambda _: None,
-    most: int = MOST_SHRUNK,
 ) -> list[Report]:
-    """Request half of the counts that were quiet for long enough.
+    """Request half of the counts that were quiet for long enough, at most 20. The others wait for the next call.
 
     Args:
         resharder: takes the requests; the partitions and indexes of its entities are looked at.
         settings: as of `Growth`.
         load: as of `Growth`.
         report: as of `Growth`.
-        most: the most requests; the others wait for the next call.
 
     Returns:
         The reports.
@@ -99,7 +97,7 @@ def shrink_quiet(
     def records() -> Iterator[Record]:
         for family in dict.fromkeys(map(family_of, known)):
             for record in resharder.topology.own(family):
-                if sum(each.event in (GrowthEvent.ASKED, GrowthEvent.WOULD_ASK) for each in reports) >= most:
+                if sum(each.event in (GrowthEvent.ASKED, GrowthEvent.WOULD_ASK) for each in reports) >= MOST_SHRUNK:
                     return
                 if _belongs(record, known):
                     yield record

@@ -1,6 +1,7 @@
 """Writes single items of one entity: decides by the write guarantee what is read first, and what is sent."""
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Generic
 
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from dynashard.repository.key_names import key_named, name_of
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, KeyLike, Store, Written, write_operation
 from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
-from dynashard.repository.write import Kind, Write
+from dynashard.repository.write import Done, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import PK, SK
 
@@ -143,31 +144,40 @@ class ItemWrites(Generic[E]):
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE or self.entity.unique:
             self._store.exactly_once.delete(self._store, self.entity.model, key, if_match=if_match)
-            return
-        if level is WriteGuarantee.GUARDED and if_match is None:
-            self._delete_what_is_read(key)
-            return
-        if level is WriteGuarantee.GUARDED:
+        else:
+            self.remove(key, if_match, guarded=level is WriteGuarantee.GUARDED)
+
+    def remove(
+        self,
+        key: KeyLike,
+        if_match: str | None,
+        *,
+        guarded: bool,
+        options: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Done:
+        """Delete a live item by a request of its own, which has these options; return its result."""
+        if guarded and if_match is None:
+            return self._delete_what_is_read(key, options)
+        if guarded:
             self.items.require(if_match, self.items.read(key, Reading(consistent=True)), key)
-        write = Write(Kind.ALTER, self.entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
-        self.items.do(write, key)
+        now = self._store.now()
+        write = Write(Kind.ALTER, self.entity.key_of(key), "DeleteItem", now, options=options, if_match=if_match)
+        return self.items.do(write, key)
 
     def _level(self, handling: str | None) -> WriteGuarantee:
         return guarantee_of(handling, self.entity.guarantee)
 
-    def _delete_what_is_read(self, key: KeyLike) -> None:
+    def _delete_what_is_read(self, key: KeyLike, options: Mapping[str, Any]) -> Done:
         """Delete the live item, whatever others write meanwhile."""
         item_key = self.entity.key_of(key)
         for _ in range(_RACES):
-            revision = revision_in(self.items.read_live(key))
-            write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
+            revision, now = revision_in(self.items.read_live(key)), self._store.now()
+            write = Write(Kind.ALTER, item_key, "DeleteItem", now, options=options, if_match=revision, guarded=True)
             try:
-                self.items.write(write, key)
+                return self.items.write(write, key)
             except ConditionFailedError as failed:
                 if not is_live(failed.item, write.now):
                     raise self.items.refusal_of(failed, key, replace(write, if_match=None)) from None
-                continue
-            return
         raise WriteContendedError(f"{name_of(self.entity, key)} changes too often to be deleted; try again later")
 
     def _put_over_what_is_read(self, item: E, if_match: str | None, *, once: bool = False) -> Written[E]:

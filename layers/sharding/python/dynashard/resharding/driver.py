@@ -16,6 +16,8 @@ _SLICE: Final = 2.0
 _LONGEST_BACKOFF: Final = 60.0
 _TRIES: Final = 6
 """Failures in a row after which a resize is paused, if the last one was of a kind that another try does not cure."""
+_WORKERS: Final = 4
+"""Tasks that are worked on at a time."""
 
 
 @dataclass
@@ -36,7 +38,6 @@ def drive(
     *,
     stop: Callable[[], bool],
     sleep: Callable[[float], None],
-    workers: int = 4,
     log: Callable[[str], None] = lambda _: None,
     until_idle: bool = False,
 ) -> None:
@@ -44,8 +45,8 @@ def drive(
 
     It may be killed at any moment; the next driver continues. After an error it logs a line and tries again, each time
     after a longer pause, up to a minute. If another try does not cure the error, such as that of a damaged topology
-    record, it pauses the resize with the reason after some tries, so that `status` shows it. `workers` tasks run at a
-    time, over all resizes.
+    record, it pauses the resize with the reason after some tries, so that `status` shows it. A few tasks run at a time,
+    over all resizes.
 
     With `until_idle` it also ends when no resize is under way any more, except paused ones.
 
@@ -53,7 +54,7 @@ def drive(
     """
     driven: dict[str, _Driven] = {}
     polled, failures = float("-inf"), 0
-    with ThreadPoolExecutor(workers, thread_name_prefix="resharding") as pool:
+    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="resharding") as pool:
         while not stop():
             now = resharder.runtime.clock()
             if not polled <= now < polled + (_backoff(failures) if failures else _POLL):

@@ -194,8 +194,10 @@ class StepWrites:
     ) -> Prepared:
         """An update that creates its item if there is none."""
         entity = self.entity
-        if updates.set or not updates.add or step.if_match is not None:
-            raise InvalidValueError(f"{self.name}: an item that may be missing can only be added to")
+        if updates.set.keys() - {entity.expires} or not updates.add or step.if_match is not None:
+            raise InvalidValueError(
+                f"{self.name}: an item that may be missing can only be added to, and its field of expiry be set"
+            )
         for name, field in entity.model.model_fields.items():
             if field.is_required() and name not in {*known, *updates.add}:
                 raise InvalidValueError(

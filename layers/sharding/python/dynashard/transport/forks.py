@@ -28,9 +28,9 @@ def after_fork(owner: T, renew: Callable[[T], object]) -> None:
     _RENEWED[owner] = renew
 
 
-def own_lock(owner: object, name: str = "_lock") -> Lock:
-    """Return a lock for an attribute of an object, which is replaced by another one in forked processes."""
-    after_fork(owner, lambda each: setattr(each, name, Lock()))
+def own_lock(owner: object) -> Lock:
+    """Return a lock for the attribute `_lock` of an object, which is replaced by another one in forked processes."""
+    after_fork(owner, lambda each: setattr(each, "_lock", Lock()))
     return Lock()
 
 

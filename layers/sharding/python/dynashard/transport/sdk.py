@@ -31,7 +31,7 @@ from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.deadline import within
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Call, Resend, Settings, Wire, record, with_capacity
-from dynashard.transport.wire_format import accepted, require_remaining
+from dynashard.transport.wire_format import accepted, refusal_of, require_remaining
 from dynashard.transport.worker_pool import WorkerPool
 
 _NOT_SENT = (
@@ -125,6 +125,8 @@ class SdkTransport:
         try:
             answer = self._bounded.run(operation, lambda: self._send(operation, request))
         except ClientError as error:
+            if error.operation_name != operation:
+                raise failure_of(operation, error) from error
             answer = error.response
         except BotoCoreError as error:
             raise failure_of(operation, error) from error
@@ -159,7 +161,14 @@ class SdkTransport:
 
 
 def failure_of(operation: str, error: Exception) -> DynashardError:
-    """Return the layer's error for one of botocore's own: nothing was sent, or no answer came."""
+    """Return the layer's error for one of botocore's own: nothing was sent, or no answer came.
+
+    A `ClientError` is that of the service which was asked for credentials, such as STS for a role.
+    """
+    if isinstance(error, ClientError):
+        refusal = refusal_of(operation, error.response)
+        if refusal.throttled or refusal.status >= 500:  # noqa: PLR2004 - HTTP's own number
+            return unreached(operation, refusal.code, f"no credentials: {error}")
     if isinstance(error, SSLError) and _untrusted(error):
         return unreached(operation, "HandshakeError", str(error))
     if isinstance(error, _NOT_SENT):

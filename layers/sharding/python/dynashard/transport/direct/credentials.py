@@ -86,12 +86,12 @@ class ProviderCredentials:
 
         Raises:
             EngineUnavailableError: a provider does not answer, or not by the deadline in force; nothing was sent.
-            ConfigurationError: there are no credentials.
+            ConfigurationError: there are no credentials, or the provider's service refuses them.
 
         Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire.
         """
         # Only callers without keys need botocore.
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
         from dynashard.transport.sdk import failure_of  # noqa: PLC0415
 
@@ -99,7 +99,7 @@ class ProviderCredentials:
             provided = self._provided
             waits = provided is None or _refreshes(provided)
             frozen = self._lookup.result(operation) if waits else provided.get_frozen_credentials()
-        except BotoCoreError as error:
+        except (BotoCoreError, ClientError) as error:
             raise failure_of(operation, error) from error
         last = self._last
         if last is None or last[0] != frozen:
