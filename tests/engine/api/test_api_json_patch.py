@@ -75,6 +75,8 @@ def test_nothing_of_a_patch_is_done_if_one_operation_fails(caller: Caller) -> No
         op("test", "/number", value=True),
         op("remove", "/closed_at/x"),
         op("add", "/participants/9", "user_x"),
+        {"op": "copy", "from": "/participants/-", "path": "/team"},
+        {"op": "move", "from": "/participants/-", "path": "/team"},
     ):
         answer = patched(caller, op("replace", "/title", "Changed"), last)
         assert (answer.status, answer.code) == (409, "patch_conflict")

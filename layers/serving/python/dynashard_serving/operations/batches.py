@@ -13,6 +13,7 @@ from dynashard.errors import (
     InputError,
     InvalidKeyError,
     NotFoundError,
+    RevisionMismatchError,
     UnprocessedError,
     ValidationFailedError,
 )
@@ -23,7 +24,7 @@ from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import CollectionOf, shown
-from dynashard_serving.operations.item_writes import ItemWrites
+from dynashard_serving.operations.item_writes import ItemWrites, contended
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.pages import answer_bytes
 from dynashard_serving.operations.permits import MISSING, NotPermittedError, Permit
@@ -83,7 +84,7 @@ class Batches:
         for at, (place, item) in enumerate(zip(keys, found, strict=False)):
             if item is not None and permit.allows(item):
                 outcomes[place] = done(shown(item))
-            elif at in refused_items and not permit.narrow:
+            elif at in refused_items and _is_said(refused_items[at], permit):
                 outcomes[place] = refusals.of(refused_items[at])
             else:
                 # Also what the caller may not read, or what cannot be judged.
@@ -174,9 +175,11 @@ class Batches:
         except UnprocessedError as error:
             return {place: refusals.of(error) for place, _ in writes.values()}
         outcomes: dict[Place, Outcome] = {}
-        for (place, item), current in zip(writes.values(), found, strict=True):
+        for at, ((place, item), current) in enumerate(zip(writes.values(), found, strict=True)):
             permit = permits[place[0]]
             try:
+                if at in found.left_out and _is_said(found.left_out[at].error, permit):
+                    raise found.left_out[at].error
                 if place[0] == "delete":
                     _delete(items, permit, item, current)
                 elif current is None:
@@ -186,6 +189,9 @@ class Batches:
                     permit.require_new(current)
                     items.put(item, if_match=current.revision)
                 outcomes[place] = done(None)
+            except RevisionMismatchError:
+                # Nobody sent the revision: it is that of what was read.
+                outcomes[place] = refusals.of(contended())
             except DynashardError as error:
                 outcomes[place] = refusals.of(error)
         return outcomes
@@ -245,6 +251,11 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
     item = item_of(served, request)
     refuse_untimely(served, request, item, now)
     return item
+
+
+def _is_said(error: DynashardError, permit: Permit) -> bool:
+    """Return whether a caller is told that an item cannot be decoded, as `Permit.found` decides it."""
+    return error.retryable or not permit.narrow
 
 
 def _delete(items: Collection[Any], permit: Permit, key: Document, current: Entity | None) -> None:

@@ -130,7 +130,7 @@ class ItemWrites:
                 return _stored(served, permit, done.item, created=done.created)
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
-        raise _contended()
+        raise contended()
 
     def update(self, served: Served, request: Update) -> Document:
         """Apply a patch: to what was read, validate the whole, replace what was read.
@@ -158,7 +158,7 @@ class ItemWrites:
                 return permit.shown(shown(stored), stored, served.definition.key_fields)
             except RevisionMismatchError:
                 continue
-        raise _contended()
+        raise contended()
 
     def delete(self, served: Served, request: Delete) -> None:
         """Delete an item.
@@ -192,7 +192,7 @@ class ItemWrites:
             except RevisionMismatchError:
                 continue
             return
-        raise _contended()
+        raise contended()
 
     def _begun(self, served: Served, item: Entity, idempotency_key: str | None = None) -> Entity:
         """Return a new item with what the server sets of it."""
@@ -238,5 +238,6 @@ def _of_what_was_read(handling: str | None) -> str | None:
     return WriteGuarantee.PLAIN if handling == WriteGuarantee.GUARDED else handling
 
 
-def _contended() -> WriteContendedError:
+def contended() -> WriteContendedError:
+    """Return the refusal of a write that other writers overtook each time it was tried."""
     return WriteContendedError("Other writers kept changing this item: try again.")

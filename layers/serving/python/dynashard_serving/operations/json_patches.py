@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from jsonpatch import JsonPatch, JsonPatchException, JsonPatchTestFailed
-from jsonpointer import JsonPointer, JsonPointerException
+from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.documents import Document, written
@@ -110,6 +110,8 @@ def _moved_bytes(document: Document, operation: Mapping[str, Any], room: int, at
     value = operation.get("value")
     if "from" in operation:
         value = JsonPointer(operation["from"]).resolve(document)
+        if isinstance(value, EndOfList):
+            raise JsonPointerException("there is no value after the last one of a list")
         size = len(written(value).encode())
     if size <= room and len(JsonPointer(operation["path"]).parts) + _depth(value) > MAX_DEPTH:
         message = f"The value would be nested deeper than {MAX_DEPTH} levels."

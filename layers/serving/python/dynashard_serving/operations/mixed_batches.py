@@ -230,18 +230,19 @@ def _fitting(served: Served, batch: MixedBatch, outcomes: Sequence[Outcome]) -> 
     if answer_bytes(written(list(outcomes))) <= room:
         return list(outcomes)
     for at in wrote:
-        kept[at] = _short(served, outcomes[at])
+        kept[at] = _short(served, batch.requests[at]["operation"], outcomes[at])
         room -= answer_bytes(written(kept[at]))
     gets = [at for at in kept if at not in set(wrote)]
     kept |= zip(gets, fitting([kept[at] for at in gets], room), strict=True)
     return [kept[at] for at in range(len(outcomes))]
 
 
-def _short(served: Served, outcome: Outcome) -> Outcome:
+def _short(served: Served, operation: str, outcome: Outcome) -> Outcome:
     """The outcome of a write with the key and the revision of what it stored, instead of all of it."""
     result = outcome.get("result")
     if result is None:
         return outcome
-    document = result.get("item", result)
+    # An item may itself have fields that are called like the members of a put's result.
+    document = result["item"] if operation == "put" else result
     named = {name: document[name] for name in (*served.key_fields, REVISION)}
-    return done({"item": named, "created": result["created"]} if "item" in result and "created" in result else named)
+    return done({"item": named, "created": result["created"]} if operation == "put" else named)
