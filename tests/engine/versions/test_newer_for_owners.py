@@ -21,9 +21,7 @@ RULES: Final = Access(read="n:read", write="n:write", owner="{owner}")
 ADA: Final = {"subject": "ada", "scopes": ["n:read", "n:write"]}
 
 
-class Older(
-    Entity, name=NAME, key=Key("{tenant_id}", "{id}"), shards=Shards(2), unique=("code",), registry=Registry()
-):
+class Older(Entity, name=NAME, key=Key("{tenant_id}", "{id}"), shards=Shards(2), unique=("code",), registry=Registry()):
     tenant_id: str
     id: str
     owner: str
