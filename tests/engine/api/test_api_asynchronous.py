@@ -355,6 +355,15 @@ def test_a_repeated_idempotency_key_is_one_operation(world: QueueWorld) -> None:
     assert (other.status, other.code) == (422, "idempotency_key_reused")
 
 
+def test_a_body_that_nobody_reads_may_have_any_bytes(world: QueueWorld) -> None:
+    world.caller.post("/v1/users", a_user(id="1"))
+
+    gone = world.caller.delete("/v1/users/1", body=b"\xff", headers={**LATER, "idempotency-key": "k"})
+    world.drain(OPERATIONS)
+
+    assert ended(world, gone) == ("done", 204, None)
+
+
 def test_records_expire_after_a_week(world: QueueWorld) -> None:
     accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
     world.drain(OPERATIONS)

@@ -32,6 +32,7 @@ from dynashard.errors import (
     IdempotencyKeyReusedError,
     InputError,
     ItemTooLargeError,
+    NotUniqueError,
     OutcomeUnknownError,
     RequestInProgressError,
 )
@@ -54,7 +55,7 @@ _SHARDS: Final = "shards"
 _UNTIL: Final = "in_progress_expiration"
 """Attributes of a record; the last in milliseconds since the epoch."""
 
-_REFUSED: Final = (InputError, AlreadyExistsError)
+_REFUSED: Final = (InputError, AlreadyExistsError, NotUniqueError)
 """What says for certain that nothing was stored."""
 
 
