@@ -1,4 +1,4 @@
-"""Older code and newer items, for callers whose rights depend on the item: nobody is told that such an item is gone."""
+"""Older code and newer items, for callers whose rights depend on the item: no answer says that such an item is gone."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -254,7 +254,7 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
 
 
 def _is_said(error: DynashardError, permit: Permit) -> bool:
-    """Return whether a caller is told that an item cannot be decoded, as `Permit.found` decides it."""
+    """Return whether an answer says that an item cannot be decoded, as `Permit.found` decides it."""
     return error.retryable or not permit.narrow
 
 
