@@ -57,6 +57,19 @@ def test_a_removed_field_has_its_default(caller: Caller) -> None:
     assert (answer.json["status"], answer.json["participants"]) == ("TRIGGERED", [])
 
 
+@pytest.mark.parametrize("source", [5, None, "title", "~2", "/nothing", "/details"])
+def test_members_that_an_operation_does_not_have_are_ignored(caller: Caller, source: object) -> None:
+    answer = patched(
+        caller,
+        op("test", "/title", "Disk full", **{"from": source}),
+        op("replace", "/title", "A", **{"from": source}),
+        op("add", "/team", "team_ops", **{"from": source}),
+        op("remove", "/team", **{"from": source}),
+    )
+
+    assert (answer.status, answer.json.get("title"), answer.json.get("team")) == (200, "A", None)
+
+
 def test_a_patch_may_demand_the_revision_that_it_was_made_for(caller: Caller) -> None:
     revision = caller.get("/v1/incidents/one").json["revision"]
 
