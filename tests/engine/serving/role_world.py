@@ -217,7 +217,7 @@ class RoleWorld:
                 db.collection(Ping).create(Ping(**document))
 
     def store_late(self, *names: str) -> None:
-        """Create badges in the shards that they had before a change of their count, and send them to the writer too."""
+        """Create badges in the shards that they had before a resize, and send them to the writer too."""
         db = Dynashard(self.inner, table=self.names["Table"], topology=DeclaredTopology(), cursor_keys=["unused" * 4])
         badges = [Badge(tenant_id="abc", id=name, code=name) for name in names]
         for badge in badges:
