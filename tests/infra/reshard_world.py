@@ -16,6 +16,7 @@ from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault as EngineFault
 from dynashard.testing.faults import FaultyTransport
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_local.engine.tables import TablePlan, engine_client, ensure_tables, table_plans
 from dynashard_local.template import read
@@ -76,7 +77,23 @@ class Note(
     id: str
 
 
-DOMAIN = domain_of(Exposed(Parcel, path="parcels", operations=()), Exposed(Note, path="notes", operations=()))
+class Locker(
+    Entity,
+    name="locker.v1.Locker",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(2),
+    unique=("owner",),
+    registry=Registry(),
+):
+    """An entity with a unique field, so that what is stored late moves only if its value is reserved for it."""
+
+    tenant: str
+    id: str
+    owner: str
+
+
+PATHS = ((Parcel, "parcels"), (Note, "notes"), (Locker, "lockers"))
+DOMAIN = domain_of(*(Exposed(model, path=path, operations=()) for model, path in PATHS))
 ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
 IDS = [f"{number:03}" for number in range(12)]
 """Of the parcels that tests begin with."""
@@ -227,6 +244,12 @@ class World:
             runtime=Runtime(self.clock),
         )
         return opened.collection(model)
+
+    def store_late(self, *names: str) -> None:
+        """Create lockers in the shards that they had before a resize, as requests do that are executed late."""
+        before = Dynashard(self.wire, table=self.table, topology=DeclaredTopology(), cursor_keys=["0123456789abcdef"])
+        for name in names:
+            before.collection(Locker).create(Locker(tenant="abc", id=name, owner=name))
 
     @contextmanager
     def struck(self, *faults: EngineFault) -> Iterator[None]:

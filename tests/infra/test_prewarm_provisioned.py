@@ -1,5 +1,6 @@
 """The provisioned pre-warm: after any fault the table ends on-demand, and the failure is reported."""
 
+import json
 from typing import Any
 
 import pytest
@@ -35,6 +36,19 @@ def test_the_table_and_every_index_get_the_units_asked_for(here: World) -> None:
     assert here.table.updates[0]["GlobalSecondaryIndexUpdates"] == [
         {"Update": {"IndexName": name, "ProvisionedThroughput": units}} for name in ("GSI1", "GSI2", "GSI3")
     ]
+
+
+def test_a_run_returns_although_a_later_release_remembers_more(here: World) -> None:
+    def switched(step: str) -> None:
+        if step == "allocate":
+            text = here.ssm.get_parameter(Name=here.config.memory)["Parameter"]["Value"]
+            remembered = json.dumps({**json.loads(text), "zones": 3})
+            here.ssm.put_parameter(Name=here.config.memory, Value=remembered, Type="String", Overwrite=True)
+
+    here.meanwhile = switched
+
+    assert here.run().status == "SUCCEEDED"
+    assert here.on_demand
 
 
 def test_the_declared_limits_of_the_table_are_restored(here: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 from dynashard.testing.faults import conflict, unprocessed
 from tests.infra.cloudwatch_metrics import CloudWatch
 from tests.infra.reshard_aws import Mappings
-from tests.infra.reshard_world import ASKED, IDS, ROLES, Fault, Note, World
+from tests.infra.reshard_world import ASKED, IDS, ROLES, Fault, Locker, Note, World
 from tests.roles import BY_LAMBDA, Grant
 
 pytestmark = pytest.mark.infra
@@ -35,6 +35,7 @@ def test_a_role_allows_what_its_function_needs_and_no_more(parcels: World) -> No
             resize(parcels, to, **asked)
     fail_for_good(parcels)
     meet_a_taken_home(parcels)
+    move_what_is_stored_late(parcels)
     parcels.start(2, **notes)
     parcels.lose()
     parcels.clock.now += 400
@@ -83,6 +84,24 @@ def meet_a_taken_home(parcels: World) -> None:
         parcels.deliver()
         parcels.run()
     assert "an item stands there already" in parcels.status()["error"]
+
+
+def move_what_is_stored_late(parcels: World) -> None:
+    """Have the mover meet items with unique values in their former shards, after it has moved the others."""
+    asked: dict[str, Any] = {"entity": "lockers", "partition": {"tenant": "abc"}}
+    names = list(IDS)
+
+    def late(_entry: str) -> None:
+        if names and parcels.operate("reshard.status", **asked)["result"]["stage"] == "settle":
+            parcels.store_late(*names)
+            names.clear()
+
+    parcels.meanwhile = late
+    parcels.start(4, **asked)
+    parcels.deliver()
+    ended = [execution.status for execution in parcels.run()]
+    assert ended == ["SUCCEEDED"], parcels.operate("reshard.status", **asked)
+    assert len(list(parcels.collection(Locker).scan({"tenant": "abc"}, consistent=True))) == len(IDS)
 
 
 def shrink_by_themselves(parcels: World) -> None:

@@ -7,9 +7,18 @@ from aws_cdk import aws_iam as iam
 
 # Each list is exactly what its function calls: tests/engine/serving/test_roles.py and tests/infra/test_reshard_run.py
 # fail if one lacks an action, and if one has an action that nothing needs.
-WRITE_ACTIONS: Final = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
-"""What writes items one by one and in transactions. While a count changes, creates also update relocation markers."""
-ITEM_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:Query")
+WRITE_ACTIONS: Final = (
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+)
+"""What writes items one by one and in transactions. While a count changes, creates also update relocation markers.
+
+An item that was stored late is moved with a check that its unique values are still reserved for it.
+"""
+ITEM_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", "dynamodb:Query")
 """What serves items, or maintains what is derived from them. It lists by Query alone, so it needs no Scan."""
 BATCH_ACTIONS: Final = (*ITEM_ACTIONS, "dynamodb:BatchWriteItem")
 """What serves items and batches of writes."""

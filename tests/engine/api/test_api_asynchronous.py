@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain.samples.users import User
 from dynashard.testing.faults import Fault, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport.interface import Wire
+from dynashard_serving.writer.writer import MOST_UNEXPECTED
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld
@@ -256,6 +257,17 @@ def test_an_operation_that_keeps_failing_ends_as_failed(world: QueueWorld) -> No
     assert world.dead_letters(OPERATIONS) == []
 
 
+def test_an_operation_whose_record_cannot_be_read_for_a_while_is_done_later(world: QueueWorld) -> None:
+    accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+    for _ in range(MOST_UNEXPECTED + 1):
+        world.poll(OPERATIONS, [throttled("GetItem", nth=None)])
+        world.later(900)
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("done", 201, None)
+    assert world.dead_letters(OPERATIONS) == []
+
+
 def test_a_redriven_operation_is_not_done_out_of_order(world: QueueWorld) -> None:
     accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
     (delivery,) = world.store.receive(OPERATIONS, 1)
@@ -276,7 +288,7 @@ def test_a_request_that_the_queue_refuses_leaves_no_record(world: QueueWorld) ->
     assert list(world.operations.scan({"tenant_id": TENANT})) == []
 
 
-def test_a_repeat_that_the_queue_refuses_does_not_take_the_accepted_request_back(world: QueueWorld) -> None:
+def test_a_repeat_that_the_queue_refuses_leaves_the_record_of_the_accepted_request(world: QueueWorld) -> None:
     headers = {**LATER, "idempotency-key": "k"}
     accepted = world.caller.put("/v1/users/1", a_user(), headers=headers)
     world.sqs.refusing = [["0"]] * 3
@@ -284,26 +296,47 @@ def test_a_repeat_that_the_queue_refuses_does_not_take_the_accepted_request_back
     again = world.caller.put("/v1/users/1", a_user(), headers=headers)
     world.drain(OPERATIONS)
 
-    assert (accepted.status, again.status, again.code) == (202, 503, "queue_unavailable")
+    assert (again.status, again.code) == (503, "queue_unavailable")
     assert ended(world, accepted) == ("done", 201, None)
+    assert user(world) is not None
 
 
-def test_a_request_that_was_done_although_the_queue_seemed_to_refuse_it_is_accepted(
-    world: QueueWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_was_done_although_the_queue_gave_no_answer_is_accepted(world: QueueWorld) -> None:
     send = world.sqs.send_message_batch
 
-    def seem_to_refuse(**request: Any) -> Mapping[str, Any]:
+    def unanswered(**request: Any) -> Mapping[str, Any]:
         send(**request)
         world.drain(OPERATIONS)
-        return {"Failed": [{"Id": entry["Id"], "Code": "InternalError"} for entry in request["Entries"]]}
+        return {"Failed": [{"Id": "0", "Code": "InternalError"}]}
 
-    monkeypatch.setattr(world.sqs, "send_message_batch", seem_to_refuse)
-
-    accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.sqs, "send_message_batch", unanswered)
+        accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
 
     assert accepted.status == 202
     assert ended(world, accepted) == ("done", 201, None)
+    assert user(world) is not None
+
+
+@pytest.mark.parametrize("sent", [False, True], ids=["killed before it was sent", "sent long ago"])
+def test_a_repeated_create_is_of_the_item_that_its_record_names(world: QueueWorld, *, sent: bool) -> None:
+    headers = {**LATER, "idempotency-key": "k"}
+    if sent:
+        world.caller.post("/v1/users", a_user(), headers=headers)
+        world.later(600)
+    else:
+        world.transport.inject(killed_after("PutItem"))
+        with suppress(KilledError):
+            world.caller.post("/v1/users", a_user(), headers=headers)
+
+    accepted = world.caller.post("/v1/users", a_user(), headers=headers)
+    target = record_of(world, accepted)["target"]
+    world.drain(OPERATIONS)
+
+    assert accepted.json["target"] == target == record_of(world, accepted)["target"]
+    assert ended(world, accepted) == ("done", 201, None)
+    assert world.caller.get(target, query="consistent=true").status == 200
+    assert len({each["MessageGroupId"] for call in world.sqs.sent for each in call["Entries"]}) == 1
 
 
 def test_a_repeated_idempotency_key_is_one_operation(world: QueueWorld) -> None:
@@ -320,6 +353,15 @@ def test_a_repeated_idempotency_key_is_one_operation(world: QueueWorld) -> None:
     assert len(list(world.database().collection(User).scan({"tenant_id": TENANT}))) == 1
     other = world.caller.post("/v1/users", a_user(display_name="Other"), headers=headers)
     assert (other.status, other.code) == (422, "idempotency_key_reused")
+
+
+def test_a_body_that_nobody_reads_may_have_any_bytes(world: QueueWorld) -> None:
+    world.caller.post("/v1/users", a_user(id="1"))
+
+    gone = world.caller.delete("/v1/users/1", body=b"\xff", headers={**LATER, "idempotency-key": "k"})
+    world.drain(OPERATIONS)
+
+    assert ended(world, gone) == ("done", 204, None)
 
 
 def test_records_expire_after_a_week(world: QueueWorld) -> None:

@@ -55,6 +55,19 @@ def test_a_taking_beyond_the_floor_is_a_conflict_that_says_what_is_left(caller: 
     assert value(caller) == 3
 
 
+def test_a_key_belongs_to_the_caller_who_used_it_first(caller: Caller, service: Service) -> None:
+    change(caller, "add", 10)
+    ada, eve = (caller.who(name, "seats:write") for name in ("ada", "eve"))
+
+    first, other, again = (change(each, "take", 4, "order-17") for each in (ada, eve, ada))
+    key = {"screening": "premiere"}
+
+    assert (first.status, again.headers["idempotency-replayed"]) == (200, "true")
+    assert (other.status, other.code) == (422, "idempotency_key_reused")
+    assert service.result("take", key=key, amount=4, idempotency_key="order-17") == {**key, "taken": 4}
+    assert value(caller) == 6
+
+
 def test_a_repeat_with_its_key_counts_once(caller: Caller) -> None:
     change(caller, "add", 10)
     first, again = change(caller, "take", 4, "k1"), change(caller, "take", 4, "k1")

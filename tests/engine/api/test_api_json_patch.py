@@ -57,6 +57,19 @@ def test_a_removed_field_has_its_default(caller: Caller) -> None:
     assert (answer.json["status"], answer.json["participants"]) == ("TRIGGERED", [])
 
 
+@pytest.mark.parametrize("source", [5, None, "title", "~2", "/nothing", "/details"])
+def test_members_that_an_operation_does_not_have_are_ignored(caller: Caller, source: object) -> None:
+    answer = patched(
+        caller,
+        op("test", "/title", "Disk full", **{"from": source}),
+        op("replace", "/title", "A", **{"from": source}),
+        op("add", "/team", "team_ops", **{"from": source}),
+        op("remove", "/team", **{"from": source}),
+    )
+
+    assert (answer.status, answer.json.get("title"), answer.json.get("team")) == (200, "A", None)
+
+
 def test_a_patch_may_demand_the_revision_that_it_was_made_for(caller: Caller) -> None:
     revision = caller.get("/v1/incidents/one").json["revision"]
 
@@ -75,6 +88,8 @@ def test_nothing_of_a_patch_is_done_if_one_operation_fails(caller: Caller) -> No
         op("test", "/number", value=True),
         op("remove", "/closed_at/x"),
         op("add", "/participants/9", "user_x"),
+        {"op": "copy", "from": "/participants/-", "path": "/team"},
+        {"op": "move", "from": "/participants/-", "path": "/team"},
     ):
         answer = patched(caller, op("replace", "/title", "Changed"), last)
         assert (answer.status, answer.code) == (409, "patch_conflict")

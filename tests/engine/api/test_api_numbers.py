@@ -9,8 +9,9 @@ import pytest
 from domain.samples.incidents import Incident
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
-from dynashard.testing.faults import FaultyTransport, about, lost_answer, lost_request, meanwhile, unreachable
+from dynashard.testing.faults import Fault, FaultyTransport, about, lost_answer, lost_request, meanwhile, unreachable
 from dynashard.transport import Transport
+from dynashard_serving.idempotency import KEPT_SECONDS
 from dynashard_serving.numbers import MOST_SENT
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_on, idempotency_table
@@ -202,3 +203,36 @@ def test_a_repeated_create_has_the_number_of_the_first(transport: Transport, tab
 
     assert (first.status, again.json) == (201, first.json)
     assert incident(caller, "i2")["number"] == 2
+
+
+class LeapingClock(Clock):
+    """A clock that is 3 seconds later after the next look at it."""
+
+    leaps = False
+
+    def __call__(self) -> float:
+        now = self.now
+        if self.leaps:
+            self.now, self.leaps = now + 3, False
+        return now
+
+
+def test_a_repeat_whose_record_expires_while_it_is_done_has_a_number(
+    transport: Transport, table: str, records: str
+) -> None:
+    clock = LeapingClock()
+    faulty = FaultyTransport(transport)
+    caller = caller_on(faulty, table, records, runtime=Runtime(clock))
+    repeats = {"idempotency-key": "k"}
+    first = caller.post("/v1/incidents", {"title": "x"}, headers=repeats)
+
+    def expiring(send: Any, request: Any) -> Any:
+        clock.leaps = True
+        return send(request)
+
+    clock.now += KEPT_SECONDS - 1
+    faulty.inject(Fault("GetItem", expiring, None, '"create#'))
+    again = caller.post("/v1/incidents", {"title": "x"}, headers=repeats)
+
+    assert not faulty.waiting
+    assert (first.json["number"], again.status, again.json["number"]) == (1, 201, 2)

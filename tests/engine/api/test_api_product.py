@@ -122,6 +122,18 @@ def test_more_dependants_than_are_counted_are_said(caller: Caller) -> None:
     assert details["dependants"] == [{"kind": "members", "count": 100, "more": True}]
 
 
+def test_a_team_of_which_no_incident_can_be_is_deleted(caller: Caller) -> None:
+    assert caller.post("/v1/teams", {"team_id": "a:b", "name": "Odd"}).status == 201
+    caller.post("/v1/members", {"team_id": "a:b", "user_id": "ada"})
+
+    refused = caller.delete("/v1/teams/a:b")
+    caller.delete("/v1/members/a:b/ada")
+    gone = caller.delete("/v1/teams/a:b")
+
+    assert (refused.status, refused.code) == (409, "has_dependants")
+    assert (gone.status, caller.get("/v1/teams/a:b").status) == (204, 404)
+
+
 # Escalation
 
 
@@ -204,6 +216,39 @@ def test_an_escalation_is_empty_once_the_incident_is_closed(policies: Caller) ->
     assert escalated(policies, "i1") == []
     policies.patch("/v1/incidents/i1", {"state": "OPEN"})
     assert len(escalated(policies, "i1")) == 9
+
+
+@pytest.mark.parametrize("target", ["user_a:b", "schedule_a#b", "schedule_a:b", "schedule_a#shift_b"])
+def test_a_target_that_can_be_nobody_does_not_keep_the_others_from_being_notified(caller: Caller, target: str) -> None:
+    steps = [{"targets": [target, "user_ada"]}]
+    assert caller.post("/v1/escalation-policies", {"team_id": "red", "steps": steps}).status == 201
+    incident(caller, "i1", team="team_red")
+
+    assert escalated(caller, "i1") == [(0, 1, target), (0, 1, "user_ada")]
+
+
+def test_an_escalation_may_reach_more_users_than_one_listing_reads(caller: Caller) -> None:
+    names = [f"{number:03d}" for number in range(120)]
+    for name in ("000", "119"):
+        contact = {"user_id": name, "method_id": "m", "channel": "email", "address": f"{name}@b.c"}
+        assert caller.post("/v1/contact-methods", contact).status == 201
+        caller.post("/v1/notification-rules", {"user_id": name, "rule_id": "1", "method_id": "m"})
+    # Each step reaches the users of whose turn it is.
+    layers = [
+        {"users": names[at : at + 12], "starts_at": "2026-01-01T00:00:00Z", "unit": "hours"} for at in range(0, 120, 12)
+    ]
+    for number, layer in enumerate(layers):
+        body = {"team_id": "red", "schedule_id": str(number), "name": "Day", "layers": [layer]}
+        assert caller.post("/v1/schedules", body).status == 201
+    targets = [f"schedule_{number}" for number in range(10)]
+    steps = [{"targets": targets, "wait_minutes": 60}, {"targets": targets, "wait_minutes": 60}]
+    caller.post("/v1/escalation-policies", {"team_id": "red", "steps": steps, "repeats": 9})
+    incident(caller, "i1", team="team_red")
+
+    notices = caller.get("/v1/incidents/i1/escalation").json["items"]
+
+    assert len({notice["user_id"] for notice in notices}) > 100
+    assert {notice["user_id"] for notice in notices if notice["address"]} <= {"000", "119"}
 
 
 # Feeds

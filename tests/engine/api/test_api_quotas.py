@@ -119,6 +119,16 @@ def test_a_used_quota_costs_nothing_until_the_next_window(transport: Transport, 
     assert len(recording.requests) == 1
 
 
+def test_a_quota_that_a_new_release_lowers_leaves_nothing(transport: Transport, counters: str, clock: Clock) -> None:
+    before = Quotas(counters, transport, clock)
+    for _ in range(100):
+        before.take("notes", "abc", Quota(100))
+
+    standing = Quotas(counters, transport, clock).take("notes", "abc", TEN)
+
+    assert (standing.admitted, standing.left) == (False, 0)
+
+
 def test_a_large_quota_takes_few_writes(transport: Transport, counters: str, clock: Clock) -> None:
     recording = RecordingTransport(transport)
     quotas, quota = Quotas(counters, recording, clock), Quota(1000)

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from domain.samples.pings import Ping
 from domain.samples.users import User
-from dynashard import Dynashard, Entity, definition
+from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, Phase, family_of
@@ -26,8 +26,11 @@ from dynashard_serving.backend import open_entities
 from dynashard_serving.changes.dead_letters import to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.commands.handler import build_commands, logger
+from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import declared
 from dynashard_serving.events.publishing import to_bus
+from dynashard_serving.operations.served import Served, served_by_name
+from dynashard_serving.queue_messages import creates_body
 from dynashard_serving.telemetry.powertools import GrowthLog
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.queues import Queues
@@ -38,6 +41,22 @@ from tests.engine.commands.commands_on_engine import Service
 from tests.engine.patterns.stream_world import records_of
 from tests.engine.topology.topology_world import Clock, put_by_hand
 from tests.roles import Grant, Role, RoleClient, RoleTransport
+
+
+class Badge(
+    Entity,
+    name="badge.v1.Badge",
+    key=Key("{tenant_id}", "{id}"),
+    shards=Shards(2),
+    unique=("code",),
+    registry=Registry(),
+):
+    """An entity with a unique field, so that what is stored late moves only if its value is reserved for it."""
+
+    tenant_id: str
+    id: str
+    code: str
+
 
 QUEUES = {"Intake": "IntakeDeadLetters", "Operations": "OperationsDeadLetters"}
 LATER = {"prefer": "respond-async"}
@@ -172,6 +191,7 @@ class RoleWorld:
             log=lambda *_: None,
             clock=self.clock,
             workers=1,
+            entities=served_by_name([*declared().entities, Exposed(Badge, "badges")]),
         )
         sent, self.services.messages = self.services.messages, []
         records = [
@@ -195,6 +215,16 @@ class RoleWorld:
         for _, entry in sent:
             for document in json.loads(entry["MessageBody"])["items"]:
                 db.collection(Ping).create(Ping(**document))
+
+    def store_late(self, *names: str) -> None:
+        """Create badges in the shards that they had before a resize, and send them to the writer too."""
+        db = Dynashard(self.inner, table=self.names["Table"], topology=DeclaredTopology(), cursor_keys=["unused" * 4])
+        badges = [Badge(tenant_id="abc", id=name, code=name) for name in names]
+        for badge in badges:
+            db.collection(Badge).create(badge)
+        items = [badge.model_dump() for badge in badges]
+        body = creates_body(Served(Exposed(Badge, "badges")), "abc", items, self.clock.now)
+        self.services.messages.append(("Intake", {"Id": "1", "MessageBody": body.decode()}))
 
     def throttles(self) -> Iterator[None]:
         """Throttle puts in each round of a loop, so often that the growth policy acts."""
@@ -292,6 +322,10 @@ def do_what_is_queued(world: RoleWorld) -> None:
     assert caller.put("/v1/users/2", a_user(), headers=LATER).status == 202
     assert caller.delete("/v1/users/1", headers=LATER).status == 202
     world.drain()
+    world.settle(Badge)
+    world.store_late(*"abcdef")
+    world.drain()
+    assert world.services.messages == []
     world.services.messages += [(queue, {"Id": "1", "MessageBody": "unreadable"}) for queue in QUEUES]
     world.drain()
     for _ in world.throttles():

@@ -13,6 +13,7 @@ from dynashard.errors import (
     AlreadyExistsError,
     IdempotencyKeyReusedError,
     ItemTooLargeError,
+    NotUniqueError,
     OutcomeUnknownError,
     RequestInProgressError,
     ThrottledError,
@@ -277,6 +278,19 @@ def test_a_create_begun_in_steps_continues_in_steps(scene: Scene, lost: Callable
 
     assert [item["id"]["S"] for item in scene.living()] == [created["id"]]
     assert scene.create(PERSON, model=Person, items=InSteps(world.store, Person)) == (created, True)
+
+
+def test_a_create_in_steps_that_is_not_unique_leaves_no_record(scene: Scene) -> None:
+    class Refusing(InSteps):
+        def create(self, *_: Any, **__: Any) -> Any:
+            raise NotUniqueError("Another item has this mail.", fields=["mail"])
+
+    with pytest.raises(NotUniqueError):
+        scene.create(PERSON, model=Person, items=Refusing(scene.world.store, Person))
+
+    assert scene.kept() == []
+    other = {**PERSON, "mail": "eve@example.com"}
+    assert scene.create(other, model=Person, items=InSteps(scene.world.store, Person))[1] is False
 
 
 def killed(_send: Send, _request: Any) -> Wire:

@@ -61,6 +61,20 @@ def test_a_throttled_message_stays_and_the_others_are_done(world: QueueWorld) ->
     assert (depth.visible, depth.in_flight) == (0, 1)
 
 
+def test_what_cannot_be_done_is_counted_as_dead_once_it_is_buried(world: QueueWorld) -> None:
+    world.send(INTAKE, message(world, world.ping(), {"id": "wrong"}))
+
+    world.poll(INTAKE, [throttled("PutItem")])
+    world.later()
+    world.drain()
+
+    assert [(each.stored, each.left, each.poison) for each in world.tallies if each.stored or each.left] == [
+        (0, 2, 0),
+        (1, 0, 1),
+    ]
+    assert len(world.dead_letters()) == 1
+
+
 def test_an_unfinished_message_returns_after_growing_delays(world: QueueWorld) -> None:
     world.send(INTAKE, message(world, world.ping()))
     waits = []

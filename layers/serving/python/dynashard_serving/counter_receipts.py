@@ -13,4 +13,6 @@ class Receipt(Entity, name="counter.v1.Receipt", key=Key(partition="{tenant_id}:
     """The digest of the counter's entity and of the idempotency key."""
     request: str
     """The digest of the request."""
+    subject: str | None = None
+    """The digest of the subject who may repeat the request; None if every caller of the tenant may."""
     expires_at: datetime | None = None

@@ -11,12 +11,13 @@ nothing.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
 from dynashard.entity import Entity, definition
-from dynashard.errors import DeclarationError, DynashardError
+from dynashard.errors import DeclarationError, DynashardError, InvalidKeyError
 from dynashard.service import Collection
 from dynashard_serving.documents import TENANT
 
@@ -119,9 +120,11 @@ def _counted(kind: Dependant, item: Entity, collection_of: CollectionOf) -> Coun
     of_the_table = selected.keys() >= set(definition(kind.entity).partition_fields)
     options: dict[str, Any] = {"consistent": True} if of_the_table else {}
     count = 0
-    for page in items.pages(limit=MOST_COUNTED, **options, **selected):
-        # An item that does not fit is stored there all the same.
-        count += len(page.items) + len(page.undecodable)
-        if count >= MOST_COUNTED:
-            return Counted(kind.kind, MOST_COUNTED, more=count > MOST_COUNTED or page.cursor is not None)
+    # No key of a dependant can name an item whose fields are invalid in it, so there is none.
+    with suppress(InvalidKeyError):
+        for page in items.pages(limit=MOST_COUNTED, **options, **selected):
+            # An item that does not fit is stored there all the same.
+            count += len(page.items) + len(page.undecodable)
+            if count >= MOST_COUNTED:
+                return Counted(kind.kind, MOST_COUNTED, more=count > MOST_COUNTED or page.cursor is not None)
     return Counted(kind.kind, count)

@@ -32,6 +32,7 @@ from dynashard.errors import (
     IdempotencyKeyReusedError,
     InputError,
     ItemTooLargeError,
+    NotUniqueError,
     OutcomeUnknownError,
     RequestInProgressError,
 )
@@ -54,7 +55,7 @@ _SHARDS: Final = "shards"
 _UNTIL: Final = "in_progress_expiration"
 """Attributes of a record; the last in milliseconds since the epoch."""
 
-_REFUSED: Final = (InputError, AlreadyExistsError)
+_REFUSED: Final = (InputError, AlreadyExistsError, NotUniqueError)
 """What says for certain that nothing was stored."""
 
 
@@ -159,11 +160,13 @@ class IdempotentCreates:
         return action
 
     def begun(self, attempt: Attempt) -> bool:
-        """Return whether a request with this key has begun before.
+        """Return whether a request with this key has begun before, and its record lives longer than this one can take.
 
         Cost: 1 read unit in the idempotency table, 1 round trip.
         """
-        return self._kept(attempt) is not None
+        kept = self._kept(attempt)
+        # If its record expired meanwhile, this request would create the item, which nobody has prepared.
+        return kept is not None and int(kept[schema.IDEMPOTENCY_TTL]["N"]) > self._clock() + attempt.seconds
 
     def _kept(self, attempt: Attempt) -> Wire | None:
         """The record of an earlier request, if it has not expired."""

@@ -12,11 +12,13 @@ from domain.samples.incidents import Incident, IncidentState
 from domain.samples.on_call import turns
 from domain.samples.rota import Turn  # noqa: TC001 - a local annotation
 from domain.samples.teams import EscalationPolicy, Schedule
-from dynashard import Dynashard
+from dynashard import Dynashard, InputError
 from dynashard_serving.declare import Access, endpoint
 
 WAITING: Final = "TRIGGERED"
 """The status of an incident that nobody has acknowledged."""
+MOST_USERS: Final = 100
+"""Users whose contacts one listing reads."""
 
 
 class EscalationWanted(BaseModel):
@@ -84,13 +86,21 @@ def _users(db: Dynashard, team: Mapping[str, str], steps: Sequence[Step]) -> dic
     last = steps[-1].at + timedelta(seconds=1)
     planned: dict[str, list[Turn]] = {}
     for target in {step.target for step in steps if step.target.startswith("schedule_")}:
-        schedule = db.collection(Schedule).find({**team, "schedule_id": target.removeprefix("schedule_")})
+        schedule = _schedule(db, team, target.removeprefix("schedule_"))
         planned[target] = [] if schedule is None else turns(db, schedule, steps[0].at, last)
     found: dict[Step, str | None] = {}
     for step in steps:
         on_call = (turn.user for turn in planned.get(step.target, ()) if turn.start <= step.at < turn.end)
         found[step] = step.target.removeprefix("user_") if step.target not in planned else next(on_call, None)
     return found
+
+
+def _schedule(db: Dynashard, team: Mapping[str, str], schedule_id: str) -> Schedule | None:
+    try:
+        return db.collection(Schedule).find({**team, "schedule_id": schedule_id})
+    except InputError:
+        # No schedule can have this id, so nobody is on call, and the other targets are notified.
+        return None
 
 
 class Contacts(NamedTuple):
@@ -101,18 +111,20 @@ class Contacts(NamedTuple):
 
 
 def _contacts(db: Dynashard, tenant_id: str, users: Sequence[str]) -> Mapping[str, Contacts]:
-    """Return how users are reached. Cost: 1 Query each, in one round.
+    """Return how users are reached. Cost: 1 Query each, in one round for 100 of them.
 
     Raises `UndecodableItemError` if a contact method or a rule does not fit: without it, nobody may be notified.
     """
     found: dict[str, Contacts] = defaultdict(lambda: Contacts({}, []))
-    partitions = [{"tenant_id": tenant_id, "user_id": user} for user in users]
+    # No contact can be of a user whose id has a colon, which separates fields of keys.
+    partitions = [{"tenant_id": tenant_id, "user_id": user} for user in users if ":" not in user]
     known = db.collection(ContactMethod, NotificationRule)
-    for item in known.items(partitions, strict=True) if partitions else ():
-        if isinstance(item, ContactMethod):
-            found[item.user_id].methods[item.method_id] = item
-        else:
-            found[item.user_id].rules.append(item)
+    for at in range(0, len(partitions), MOST_USERS):
+        for item in known.items(partitions[at : at + MOST_USERS], strict=True):
+            if isinstance(item, ContactMethod):
+                found[item.user_id].methods[item.method_id] = item
+            else:
+                found[item.user_id].rules.append(item)
     return found
 
 

@@ -23,13 +23,13 @@ from dynashard.errors import (
 )
 from dynashard_serving.api.headers import idempotency_key, preferences
 from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
-from dynashard_serving.api.request import ApiRequest
+from dynashard_serving.api.request import ApiRequest, path_values
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.dependants import dependants_of
-from dynashard_serving.documents import TENANT, representation
+from dynashard_serving.documents import TENANT, representation, with_fixed, without
 from dynashard_serving.operation_records import Operation
-from dynashard_serving.operations.accepting import accept, refuse_untimely
+from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import Key
 from dynashard_serving.operations.requests import Create, Write
 from dynashard_serving.operations.served import Served
@@ -93,18 +93,7 @@ class DeferredWrites:
         if isinstance(about, Entity) and isinstance(request, Create):
             target = self._resource.location(representation(about, None))
         record = self._record(incoming, target)
-        item = representation(about, None) if isinstance(about, Entity) else None
-        body = write_body(
-            served,
-            incoming.tenant,
-            request,
-            item,
-            operation_id=record.id,
-            accepted_at=self._clock(),
-            request_id=incoming.request_id,
-            caller=incoming.caller if permit.narrow else None,
-        )
-        message = QueueMessage(body, self._group(about), record.id)
+        message = self._message(incoming, request, about, record.id)
         message.refuse_too_large()
         try:
             refuse_untimely(served, request, about, self._clock())
@@ -112,11 +101,34 @@ class DeferredWrites:
             # A repeat of an accepted request gets the first answer.
             if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
                 raise
-        kept, earlier = self._kept(record)
+        kept, repeated = self._kept(record)
         if kept.status is None:
-            self._send(kept, message, earlier=earlier)
+            if repeated and isinstance(request, Create):
+                message = self._message(incoming, request, self._item_of(kept, request), record.id)
+            kept = self._sent(kept, message, repeated=repeated)
         headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
         return json_response(representation(kept, kept.revision), HTTPStatus.ACCEPTED, headers)
+
+    def _message(self, incoming: ApiRequest, request: Write, about: Entity | Key, operation_id: str) -> QueueMessage:
+        permit = self._resource.served.permit(type(request).__name__.lower(), request.caller)
+        body = write_body(
+            self._resource.served,
+            incoming.tenant,
+            request,
+            representation(about, None) if isinstance(about, Entity) else None,
+            operation_id=operation_id,
+            accepted_at=self._clock(),
+            request_id=incoming.request_id,
+            caller=incoming.caller if permit.narrow else None,
+        )
+        return QueueMessage(body, self._group(about), operation_id)
+
+    def _item_of(self, kept: Operation, request: Create) -> Entity:
+        """Return the item of a repeated create under the key that its record names, which the server may have made."""
+        served = self._resource.served
+        values = path_values(kept.target, f"{self._resource.root}/", len(served.address)) or ()
+        key = served.read_key(dict(zip(served.address, values, strict=True)), request.tenant)
+        return item_of(served, request._replace(item=with_fixed(request.item, without(key, served.server_fields))))
 
     def _record(self, incoming: ApiRequest, target: str) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
@@ -128,7 +140,9 @@ class DeferredWrites:
             return Operation(**fields, expires_at=kept_until)
         route = f"{incoming.method} {incoming.path}"
         named = b32encode(sha256(f"{route}\n{key}".encode()).digest()).decode()[:32].lower()
-        asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), incoming.body.decode()]
+        # Nobody has read the body of a delete.
+        body = incoming.body.decode(errors="backslashreplace")
+        asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), body]
         request = sha256(json.dumps(asked).encode()).hexdigest()
         return Operation(**fields, id=named, request=request, expires_at=kept_until)
 
@@ -144,24 +158,24 @@ class DeferredWrites:
                 ) from None
             return earlier, True
 
-    def _send(self, record: Operation, message: QueueMessage, *, earlier: bool) -> None:
+    def _sent(self, record: Operation, message: QueueMessage, *, repeated: bool) -> Operation:
+        """Send the message of a record, and return the record as it is then."""
         try:
             self._sender.send(self._queue_url, [message])
         except QueueUnavailableError as error:
-            # The queue may have it all the same. Without its record it is not done. An earlier request's record stays,
-            # because that request may have been accepted.
-            if earlier or self._taken_back(record):
-                raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
+            # The record of an earlier request stays, because the queue may have accepted the message of that one.
+            if not repeated and (ended := self._not_taken_back(record)) is not None:
+                return ended
+            raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
+        return record
 
-    def _taken_back(self, record: Operation) -> bool:
-        """Delete the record; return False if the operation has ended meanwhile."""
+    def _not_taken_back(self, record: Operation) -> Operation | None:
+        """Delete a record, without which the queue's message is not done; return it if it is done already."""
         try:
             self._records.delete(record, if_match=record.revision)
-        except RevisionMismatchError:
-            return False
-        except NotFoundError:
-            return True
-        return True
+        except (NotFoundError, RevisionMismatchError):
+            return self._records.find(record, consistent=True)
+        return None
 
     def _group(self, about: Entity | Key) -> str:
         key = self._resource.served.definition.key_of(about)

@@ -19,7 +19,7 @@ from dynashard_serving.api.copy_wait import CopyWait
 from dynashard_serving.api.item_reads import ItemReadRoute
 from dynashard_serving.api.request import ApiRequest, TenantClaim
 from dynashard_serving.api.resource import PREFIX, Resource
-from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.api.response import Response, computed_response, json_response
 from dynashard_serving.api.routes import Endpoint, Handler, Operation
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.declare import Endpoint as ComputedRead
@@ -346,7 +346,7 @@ def _of_read(parts: Parts, declared: ComputedRead) -> list[Endpoint]:
     def read(incoming: ApiRequest) -> Response[Any]:
         permit_to(declared, incoming.caller)
         found = computed(declared, parts.backend, incoming.caller, model_of(declared.request, incoming.query))
-        return json_response({"items": found} if declared.many else found)
+        return computed_response(found, many=declared.many)
 
     root = f"{PREFIX}/{declared.path}"
     reads = parts.limited(declared.path, declared.quota, {"GET": read})
@@ -369,7 +369,7 @@ def _of_item_read(parts: Parts, resource: Resource, declared: ItemRead) -> Endpo
             key=key,
             request=lambda: model_of(declared.request, incoming.query),
         )
-        return json_response({"items": found} if declared.many else found)
+        return computed_response(found, many=declared.many)
 
     rule = re.escape(resource.root) + r"/[^/]+" * (len(resource.served.address) - 1) + r"/[\s\S]+" + re.escape(suffix)
     reads = parts.limited(resource.exposed.path, resource.exposed.quota, {"GET": read})

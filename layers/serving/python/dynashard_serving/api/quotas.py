@@ -119,7 +119,7 @@ class Quotas:
             except ConditionFailedError as failed:
                 used = int((failed.item or {}).get(_TAKEN, {"N": "0"})["N"])
                 # Tried again with less, unless nothing is left.
-                window.left = min(quota.requests - used, part - 1)
+                window.left = max(0, min(quota.requests - used, part - 1))
                 continue
             except EngineError:
                 window.unreachable_until = self._clock() + _UNREACHABLE_SECONDS

@@ -57,6 +57,16 @@ def json_response(
     return Response(status, content_type=JSON, body=written(document), headers=headers)
 
 
+def computed_response(document: Any, *, many: bool) -> Response[str]:
+    """Return the response with what a domain has computed; raises `AnswerTooLargeError` if Lambda cannot answer it."""
+    from dynashard_serving.operations.pages import answer_bytes  # noqa: PLC0415 - a first GET reads an item
+
+    response = json_response({"items": document} if many else document)
+    if answer_bytes(str(response.body)) > MAX_ANSWER_BYTES:
+        raise AnswerTooLargeError("The answer is larger than 6 MB: ask for less at a time.")
+    return response
+
+
 def gateway_answer(response: Response[Any]) -> dict[str, Any]:
     """Return a response as API Gateway expects it; a test compares it with Powertools'."""
     body = response.body

@@ -109,6 +109,6 @@ class Commands:
 
 
 def _fitting(answer: Outcome) -> Outcome:
-    if len(written(answer)) > MAX_ANSWER_BYTES:
+    if len(written(answer).encode()) > MAX_ANSWER_BYTES:
         raise AnswerTooLargeError("The answer is larger than 6 MB: ask for less at a time.")
     return answer

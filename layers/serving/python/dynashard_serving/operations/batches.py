@@ -85,7 +85,7 @@ class Batches:
         for at, (place, item) in enumerate(zip(keys, found, strict=False)):
             if item is not None and permit.allows(item):
                 outcomes[place] = done(shown(item))
-            elif at in refused_items and not permit.narrow:
+            elif at in refused_items and _is_said(refused_items[at], permit):
                 outcomes[place] = refusals.of(refused_items[at])
             else:
                 # Also what the caller may not read, or what cannot be judged.
@@ -176,9 +176,11 @@ class Batches:
         except UnprocessedError as error:
             return {place: refusals.of(error) for place, _ in writes.values()}
         outcomes: dict[Place, Outcome] = {}
-        for (place, item), current in zip(writes.values(), found, strict=True):
+        for at, ((place, item), current) in enumerate(zip(writes.values(), found, strict=True)):
             permit = permits[place[0]]
             try:
+                if at in found.left_out and _is_said(found.left_out[at].error, permit):
+                    raise found.left_out[at].error
                 if place[0] == "delete":
                     _delete(items, permit, item, current)
                 elif current is None:
@@ -189,7 +191,7 @@ class Batches:
                     items.put(item, if_match=current.revision)
                 outcomes[place] = done(None)
             except (AlreadyExistsError, RevisionMismatchError):
-                # Its caller has demanded neither.
+                # Nobody has demanded either: it depends on what was read.
                 outcomes[place] = refusals.of(contended())
             except DynashardError as error:
                 outcomes[place] = refusals.of(error)
@@ -250,6 +252,11 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
     item = item_of(served, request)
     refuse_untimely(served, request, item, now)
     return item
+
+
+def _is_said(error: DynashardError, permit: Permit) -> bool:
+    """Return whether an answer says that an item cannot be decoded, as `Permit.found` decides it."""
+    return error.retryable or not permit.narrow
 
 
 def _delete(items: Collection[Any], permit: Permit, key: Document, current: Entity | None) -> None:

@@ -112,11 +112,7 @@ class Counts:
         if not usable(idempotency_key):
             message = "Use 1 to 255 printable ASCII characters."
             raise ValidationFailedError(FieldError("idempotency_key", message, "string_pattern_mismatch"))
-        request: list[Any] = [verb, shown, amount]
-        if self._served.access is not None and not caller.trusted:
-            # The key belongs to this caller: another one's change is not made because this one's was.
-            request.append(caller.subject or "")
-        receipt = self._receipt(caller.tenant, idempotency_key, request)
+        receipt = self._receipt(caller, idempotency_key, [verb, shown, amount])
         for _ in range(_RACES):
             if self._first(change, key, amount, receipt):
                 return done
@@ -143,19 +139,21 @@ class Counts:
         return True
 
     def _made(self, receipt: Receipt) -> bool:
-        """Whether the same request was made before; raises if another one was."""
+        """Whether the same request was made before; raises if another one, or another caller's, was."""
         found = self._receipts.find({TENANT: receipt.tenant_id, "id": receipt.id}, consistent=True)
-        if found is not None and found.request != receipt.request:
+        if found is not None and (found.request != receipt.request or _of_another(found.subject, receipt.subject)):
             raise IdempotencyKeyReusedError(
                 "This idempotency key came with another request: use a new key.", field="idempotency_key"
             )
         return found is not None
 
-    def _receipt(self, tenant: str, idempotency_key: str, request: list[Any]) -> Receipt:
+    def _receipt(self, caller: Caller, idempotency_key: str, request: list[Any]) -> Receipt:
+        bound = self._served.access is not None and not caller.trusted
         return Receipt(
-            tenant_id=tenant,
+            tenant_id=caller.tenant,
             id=_digest([self._entity.name, idempotency_key]),
             request=_digest(request),
+            subject=_digest(caller.subject or "") if bound else None,
             expires_at=datetime.fromtimestamp(self._clock() + KEPT_SECONDS, UTC),
         )
 
@@ -182,6 +180,11 @@ def key_model(model: type[Counter]) -> type[BaseModel]:
     }
     made: type[BaseModel] = create_model(f"{model.__name__}Key", __config__=ConfigDict(extra="forbid"), **fields)
     return made
+
+
+def _of_another(first: str | None, repeated: str | None) -> bool:
+    """Return whether a receipt answers neither every caller nor the one who repeats its request."""
+    return first is not None and repeated is not None and first != repeated
 
 
 def _digest(value: Any) -> str:

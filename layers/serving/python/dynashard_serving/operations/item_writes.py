@@ -239,5 +239,5 @@ def _of_what_was_read(handling: str | None) -> str | None:
 
 
 def contended() -> WriteContendedError:
-    """Return the error of a write that depends on the stored item, which others changed in between."""
+    """Return the refusal of a write that other writers overtook each time it was tried."""
     return WriteContendedError("Other writers kept changing this item: try again.")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from jsonpatch import JsonPatch, JsonPatchException, JsonPatchTestFailed
-from jsonpointer import JsonPointer, JsonPointerException
+from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.documents import Document, written
@@ -41,7 +41,7 @@ def is_operations(patch: Any) -> bool:
 
 def named(patch: Operations) -> frozenset[str]:
     """Return the fields that the paths of a patch begin with."""
-    paths = (each[name] for each in patch for name in ("path", "from") if name in each)
+    paths = (each[name] for each in patch for name in _MEMBERS[each["op"]] if name != "value")
     return frozenset(parts[0] for path in paths if (parts := JsonPointer(path).parts))
 
 
@@ -84,7 +84,7 @@ def patched(document: Document, patch: Operations, *, more_bytes: int = 0) -> Do
     result: Document = JsonPatch([]).apply(document)
     room = MAX_BODY_BYTES + more_bytes
     for at, operation in enumerate(patch):
-        place = operation.get("from", operation["path"])
+        place = operation["from" if _has_source(operation) else "path"]
         try:
             room -= _moved_bytes(result, operation, room, at)
             place = operation["path"]
@@ -108,13 +108,20 @@ def _moved_bytes(document: Document, operation: Mapping[str, Any], room: int, at
     if operation["op"] == "remove":
         return size
     value = operation.get("value")
-    if "from" in operation:
+    if _has_source(operation):
         value = JsonPointer(operation["from"]).resolve(document)
+        if isinstance(value, EndOfList):
+            raise JsonPointerException("there is no value after the last one of a list")
         size = len(written(value).encode())
     if size <= room and len(JsonPointer(operation["path"]).parts) + _depth(value) > MAX_DEPTH:
         message = f"The value would be nested deeper than {MAX_DEPTH} levels."
         raise ValidationFailedError(FieldError(f"{at}.path", message, "too_deep"))
     return size
+
+
+def _has_source(operation: Mapping[str, Any]) -> bool:
+    """Return whether an operation takes its value from another path. Other members than its own are ignored."""
+    return "from" in _MEMBERS[operation["op"]]
 
 
 def _depth(value: Any) -> int:

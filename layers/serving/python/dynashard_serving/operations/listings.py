@@ -1,7 +1,6 @@
 """Pages and counts of an entity's items."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -85,9 +84,13 @@ def _looked_up(items: Collection[Any], named: Named, fields: Sequence[str] | Non
 def _may_see(items: Collection[Any], stored: Wire, permit: Permit) -> bool:
     if not permit.narrow:
         return True
-    with suppress(UndecodableItemError):
+    try:
         return permit.allows(items.entity.decode(stored))
-    return False
+    except UndecodableItemError as error:
+        if error.retryable:
+            # Another release can read it, and judge.
+            raise
+        return False
 
 
 def _documents(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:

@@ -242,8 +242,7 @@ def _short(served: Served, operation: str, outcome: Outcome) -> Outcome:
     result = outcome.get("result")
     if result is None:
         return outcome
-    # An item may have fields that are called `item` and `created` too.
-    put = operation == "put"
-    document = result["item"] if put else result
+    # An item may itself have fields that are called like the members of a put's result.
+    document = result["item"] if operation == "put" else result
     named = {name: document[name] for name in (*served.key_fields, REVISION)}
-    return done({"item": named, "created": result["created"]} if put else named)
+    return done({"item": named, "created": result["created"]} if operation == "put" else named)

@@ -31,6 +31,7 @@ def narrowed(served: Served, permit: Permit, options: Options) -> Options:
     if owner in fields:
         refuse_others(permit, options["partition"])
         return options
+    # What selects sort keys of the table selects the same items here: the sort key of this index is the table's.
     if rules.index is not None and options["index"] is None and not fields and not options["consistent"]:
         return {**options, "index": rules.index, "partition": {**options["partition"], owner: permit.owner}}
     return {**options, "filters": [*options["filters"], Filter(owner, "=", permit.owner)]}

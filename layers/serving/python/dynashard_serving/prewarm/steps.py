@@ -9,7 +9,7 @@ proves a return only if the time of the return in it is after the switch to prov
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -279,7 +279,9 @@ class Steps:
             text = self._clients.ssm.get_parameter(Name=self._config.memory)["Parameter"]["Value"]
         except self._clients.ssm.exceptions.ParameterNotFound:
             return Memory()
-        return Memory(**json.loads(text))
+        # A release after this one may remember more, and the table has to return all the same.
+        known = {each.name for each in fields(Memory)}
+        return Memory(**{name: value for name, value in json.loads(text).items() if name in known})
 
     def _remember(self, memory: Memory) -> None:
         self._clients.ssm.put_parameter(

@@ -53,11 +53,19 @@ class Operations:
         Cost: 2 reads, and a transaction of 2 writes.
         """
         key = {TENANT: message.tenant, "id": message.operation_id}
-        record = self.database.collection(Operation).find(key, consistent=True)
+        try:
+            record = self.database.collection(Operation).find(key, consistent=True)
+        except DynashardError as error:
+            # What is known of no record cannot end as failed, so it is tried for as long as the queue allows.
+            return Outcome(End.LEFT, error.code, str(error), unexpected=not error.transient)
         if record is None:
             return Outcome(End.POISON, "unknown_operation", f"there is no record of {message.operation_id}")
         if record.state is not OperationState.PENDING:
             return DUPLICATE
+        return self._attempted(message, record, receives)
+
+    def _attempted(self, message: Message, record: Operation, receives: int) -> Outcome:
+        """Do what a message asks for; end its record as failed if that cannot be done, or was tried too often."""
         try:
             if message.redriven:
                 return self._failed(record, _out_of_turn())

@@ -153,7 +153,7 @@ class Writer:
         if poison and not left:
             left = not self._buried(received, message, poison)
         for outcome in outcomes:
-            tally.count(outcome)
+            tally.count(Outcome(End.LEFT) if left and outcome.end is End.POISON else outcome)
         if not left and isinstance(message, Message) and message.accepted_at is not None:
             tally.lags.append(max(0.0, self.clock() - message.accepted_at / 1000))
         return left

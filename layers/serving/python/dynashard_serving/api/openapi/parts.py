@@ -22,7 +22,7 @@ REFUSALS: Final = {
     "401": "The request has no valid token.",
     "403": "The token names no tenant, or its scopes and claims do not allow this.",
     "404": "There is no such item.",
-    "406": "The answer is too large, unless the client accepts it compressed.",
+    "406": "The answer is too large: ask for less, or with attachments accept it compressed.",
     "409": "The item exists, or other requests are in the way.",
     "412": "If-Match or If-None-Match does not hold.",
     "413": "The body or the item is too large.",
