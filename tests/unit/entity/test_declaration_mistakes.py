@@ -190,6 +190,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "unpadded as a text": (lambda: declare(key=Key("{tenant}", "{id}", unpadded="id")), 'such as ("seq",)'),
     "version that is no number": (lambda: declare(version="2"), "version is '2'; it must be a whole number from 1 on"),
+    "version too large": (lambda: declare(version=1_000_001), "must be a whole number from 1 on, such as version=2"),
     "upgrade that is no mapping": (lambda: declare(version=2, upgrade=same), "it must map versions to functions"),
     "upgrade that is no function": (lambda: declare(version=2, upgrade={1: "same"}), "it must be a function"),
     "upgrade that is awaited": (
@@ -222,6 +223,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "what is unique within template '{nobody}' names nobody, which is not a field",
     ),
     "unique twice": (lambda: declare({"a": str}, unique=("a", "a")), "unique a is declared twice"),
+    "unique of a field twice": (
+        lambda: declare({"a": str}, unique=(Unique(("a", "a")),)),
+        "unique names a field of a, a twice",
+    ),
     "unique float": (lambda: declare({"a": float}, unique=("a",)), "must be text, int, UUID, date, datetime or enum"),
     "unique key": (lambda: declare(unique=("id",)), "holds for every item already"),
     "unique key and more": (lambda: declare({"a": str}, unique=(Unique(("id", "a")),)), "holds for every item already"),
