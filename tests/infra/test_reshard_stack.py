@@ -64,6 +64,7 @@ def test_only_moving_functions_may_write_items_and_no_index_is_read(dev: Templat
                 f"dynamodb:{action}"
                 for action in (
                     "BatchGetItem",
+                    "ConditionCheckItem",
                     "DeleteItem",
                     "GetItem",
                     "PutItem",

@@ -85,6 +85,7 @@ def test_the_writer_may_write_items_and_take_messages_and_nothing_else(dev: Temp
     taken = [name for name in allowed if name.startswith(("<Intake", "<Operations")) and name not in dead]
 
     assert allowed.pop(TABLE) == [
+        "dynamodb:ConditionCheckItem",
         "dynamodb:DeleteItem",
         "dynamodb:DescribeTable",
         "dynamodb:GetItem",

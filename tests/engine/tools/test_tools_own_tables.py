@@ -208,7 +208,7 @@ def test_an_entity_without_partition_fields_has_one_partition_whose_name_is_empt
     assert (exported.status, exported.summary["items"]) == (0, 1), exported.err
     assert made.id in (program.command_line.folder / "notices.jsonl").read_text()
     assert (started.status, verified.summary["items"], verified.summary["found"]) == (0, 1, {})
-    assert "has the form '', but 'all' has 1 parts" in wrong.err
+    assert "has the form '', but 'all' has 1 part\n" in wrong.err
 
 
 def test_files_are_loaded_and_exported(program: Program) -> None:

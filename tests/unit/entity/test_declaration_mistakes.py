@@ -189,10 +189,13 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "sort template '{id}' has no field n, which unpadded names",
     ),
     "unpadded as a text": (lambda: declare(key=Key("{tenant}", "{id}", unpadded="id")), 'such as ("seq",)'),
-    "version that is no number": (lambda: declare(version="2"), "version is '2'; it must be a whole number from 1 on"),
+    "version that is not a number": (
+        lambda: declare(version="2"),
+        "version is '2'; it must be a whole number from 1 on",
+    ),
     "version too large": (lambda: declare(version=1_000_001), "must be a whole number from 1 on, such as version=2"),
-    "upgrade that is no mapping": (lambda: declare(version=2, upgrade=same), "it must map versions to functions"),
-    "upgrade that is no function": (lambda: declare(version=2, upgrade={1: "same"}), "it must be a function"),
+    "upgrade that is not a mapping": (lambda: declare(version=2, upgrade=same), "it must map versions to functions"),
+    "upgrade that is not a function": (lambda: declare(version=2, upgrade={1: "same"}), "it must be a function"),
     "upgrade that is awaited": (
         lambda: declare(version=2, upgrade={1: awaited}),
         "the upgrade of version 1 is awaited, which is awaited: write it without async",
