@@ -53,6 +53,12 @@ class Made(BaseModel, extra="forbid"):
         super().__init__(**values)
 
 
+class Kinded(BaseModel, extra="forbid"):
+    """Has a field with the name of a part of schemas."""
+
+    type: str
+
+
 class Whole(RootModel[dict[str, int]]):
     """A mapping."""
 
@@ -140,6 +146,7 @@ def test_a_value_keeps_its_form_if_nothing_can_change_it(kind: Any) -> None:
     "kind",
     [
         Annotated[Plain, BeforeValidator(same)],
+        Annotated[Kinded, BeforeValidator(same)],
         Annotated[dict[str, int], AfterValidator(same)],
         list[Annotated[Plain, BeforeValidator(same)]],
         dict[str, Annotated[Plain, BeforeValidator(same)]],

@@ -1,7 +1,7 @@
 """The core schema of a pydantic model, taken apart: its fields, and what is around them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from pydantic import BaseModel
@@ -9,6 +9,10 @@ from pydantic_core import SchemaValidator
 
 Schema = Mapping[str, Any]
 """A core schema of pydantic, or a part of one."""
+NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
+"""Kinds of schemas of values with declared members."""
+OBJECTS: Final = NESTED | {"dict", "any", "json", "function-plain", "definition-ref"}
+"""Kinds of schemas of values that may be objects."""
 
 
 class ModelSchema(Struct, frozen=True):

@@ -10,12 +10,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, RootModel
 
-from dynashard.model_schema import Schema, model_schema
+from dynashard.model_schema import OBJECTS, Schema, model_schema
 
-_OBJECTS: Final = (
-    "model", "typed-dict", "dataclass", "dict", "any", "json", "call", "function-plain", "definition-ref",
-)  # fmt: skip
-"""Schemas of values that may be objects."""
 _OWN: Final = frozenset({"model", "dataclass"})
 """Classes, which may have code of their own."""
 _PASSING: Final = frozenset({
@@ -54,7 +50,8 @@ class _Walk:
 
     def holds_object(self, schema: Schema) -> bool:
         """Return whether values of a schema may be or hold objects."""
-        return any(each.get("type") in _OBJECTS for each in _mappings(schema))
+        # A field may be called `type`: then this is its schema.
+        return any(isinstance(kind := each.get("type"), str) and kind in OBJECTS for each in _mappings(schema))
 
     def keeps(self, schema: Schema, above: tuple[str, ...]) -> bool:
         """Return whether validation keeps the form of every value; `above` are the definitions that hold the schema."""

@@ -26,12 +26,12 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.mistakes import NESTED
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
+from dynashard.model_schema import NESTED
 from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
 from dynashard.record import Record, revision_in, with_revision

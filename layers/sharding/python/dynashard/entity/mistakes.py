@@ -17,11 +17,8 @@ from dynashard.entity.declaration import (
     WrongDeclarationError,
 )
 from dynashard.entity.serialization import NOT_SCHEMAS
+from dynashard.model_schema import NESTED, OBJECTS
 
-NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
-"""Kinds of schemas of values with declared members."""
-_OBJECTS: Final = NESTED | {"dict", "any", "json", "function-plain"}
-"""Kinds of schemas of values that may be objects."""
 _WITH_FIELDS: Final = frozenset({"model-fields", "typed-dict", "dataclass-args"})
 _FORBID: Final = '__pydantic_config__ = ConfigDict(extra="forbid")'
 _SYNONYMS: Final = {
@@ -118,7 +115,7 @@ def check_nested(schema: object, own: type) -> frozenset[str]:
         # The fields of a model are a dictionary too, and one of them may be called `type`.
         if isinstance(kind, str) and kind in _WITH_FIELDS:
             _refuse_aliases(each)
-        if not isinstance(kind, str) or kind not in _OBJECTS or model is own:
+        if not isinstance(kind, str) or kind not in OBJECTS or model is own:
             continue
         found.add(kind)
         if kind not in NESTED:

@@ -11,9 +11,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from dynashard.compiled.stored_form import as_read
-from dynashard.model_schema import Schema, model_schema
+from dynashard.model_schema import NESTED, Schema, model_schema
 
-_OBJECTS: Final = frozenset({"model", "typed-dict", "dataclass"})
 _WITHIN: Final = frozenset({"model-field", "typed-dict-field", "default", "nullable"})
 """What passes on what it holds as it is."""
 
@@ -83,4 +82,4 @@ def _is_object(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
         choices = schema["choices"]
         every = choices.values() if isinstance(choices, Mapping) else choices
         return all(_is_object(each[0] if isinstance(each, tuple) else each, definitions) for each in every)
-    return kind in _OBJECTS
+    return kind in NESTED
