@@ -301,6 +301,38 @@ def test_a_repeat_that_the_queue_refuses_leaves_the_record_of_the_accepted_reque
     assert user(world) is not None
 
 
+def test_of_two_requests_with_one_key_the_refused_one_does_not_take_back_the_accepted_one(world: QueueWorld) -> None:
+    headers = {**LATER, "idempotency-key": "k"}
+    send, answers = world.sqs.send_message_batch, list[Answer]()
+
+    def overtaken(**request: Any) -> Mapping[str, Any]:
+        patch.setattr(world.sqs, "send_message_batch", send)
+        answers.append(world.caller.put("/v1/users/1", a_user(), headers=headers))
+        world.sqs.refusing = [["0"]] * 3
+        return send(**request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.sqs, "send_message_batch", overtaken)
+        refused = world.caller.put("/v1/users/1", a_user(), headers=headers)
+    world.drain(OPERATIONS)
+
+    assert (refused.status, refused.code) == (503, "queue_unavailable")
+    assert answers[0].status == 202
+    assert ended(world, answers[0]) == ("done", 201, None)
+
+
+def test_a_refused_request_goes_on_when_it_is_repeated_with_its_key(world: QueueWorld) -> None:
+    headers = {**LATER, "idempotency-key": "k"}
+    world.sqs.refusing = [["0"]] * 3
+    refused = world.caller.post("/v1/users", a_user(), headers=headers)
+
+    accepted = world.caller.post("/v1/users", a_user(), headers=headers)
+    world.drain(OPERATIONS)
+
+    assert (refused.status, accepted.status) == (503, 202)
+    assert ended(world, accepted) == ("done", 201, None)
+
+
 def test_a_request_that_was_done_although_the_queue_gave_no_answer_is_accepted(world: QueueWorld) -> None:
     send = world.sqs.send_message_batch
 

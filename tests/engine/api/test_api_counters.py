@@ -8,7 +8,7 @@ from dynashard.errors import DeclarationError
 from dynashard.testing.faults import FaultyTransport, lost_answer, lost_request
 from dynashard.transport import Transport
 from dynashard_patterns import Counter
-from dynashard_serving.declare import ANYONE, Access, ServedCounter
+from dynashard_serving.declare import ServedCounter
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing, caller_on
 from tests.engine.commands.commands_on_engine import TENANT, Service, commands_on
@@ -158,24 +158,6 @@ def test_a_counter_may_be_removed_where_that_is_served(transport: Transport, tab
     assert caller.delete("/v1/chairs/a").status == 204
     assert value(caller, "/v1/chairs/a") == 0
     assert caller.post("/v1/chairs/a/take", {}).status == 405
-
-
-def test_a_key_belongs_to_the_caller_who_sends_it_first_where_there_are_access_rules(
-    transport: Transport, table: str
-) -> None:
-    from domain.samples.seats import Seats  # noqa: PLC0415 - as above
-
-    served = ServedCounter(Seats, path="chairs", access=Access(read=ANYONE, write=ANYONE))
-    caller = caller_exposing(transport, table, Seats, served)  # type: ignore[arg-type]
-
-    def add(name: str) -> Any:
-        return caller.who(name).post("/v1/chairs/a/add", {"amount": 5}, headers={"Idempotency-Key": "k"})
-
-    ada, bob, again = add("ada"), add("bob"), add("ada")
-
-    assert (ada.status, bob.status, bob.code) == (200, 422, "idempotency_key_reused")
-    assert again.headers["idempotency-replayed"] == "true"
-    assert value(caller.who("bob"), "/v1/chairs/a") == 5
 
 
 def test_direct_invocation_does_the_same(service: Service, caller: Caller) -> None:

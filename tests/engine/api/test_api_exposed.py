@@ -213,30 +213,3 @@ def test_a_window_refuses_a_time_without_a_zone_and_takes_an_item_without_a_time
     assert caller.post("/v1/notes", {"id": "a", "at": "2026-11-21T12:00:00"}).fields == {"at": "invalid_value"}
     assert caller.post("/v1/notes", {"id": "a", "at": "2020-11-21T12:00:00Z"}).fields == {"at": "outside_window"}
     assert caller.post("/v1/notes", {"id": "a"}).status == 201
-
-
-class Line(Entity, name="line.v1.Line", key=Key(partition="{tenant_id}", sort="{id}"), registry=REGISTRY):
-    """A line of an order, with fields that are called as members of answers."""
-
-    tenant_id: str
-    id: str
-    item: str
-    created: str = ""
-
-
-def test_fields_may_be_called_as_the_members_of_a_short_answer_to_a_batch(
-    transport: Transport, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dynashard_serving.operations.mixed_batches.MAX_ANSWER_BYTES", 400)
-    caller = caller_exposing(transport, table, Exposed(Line, "lines"))
-    long = "x" * 200
-    requests = [
-        {"operation": "create", "item": {"id": "a", "item": long}},
-        {"operation": "put", "item": {"id": "b", "item": long}},
-    ]
-
-    answer = caller.post("/v1/lines/batch", {"requests": requests})
-
-    created, put = (each["result"] for each in answer.json["outcomes"])
-    assert (created["id"], created.keys()) == ("a", {"id", "revision"})
-    assert (put["item"]["id"], put["created"], put["item"].keys()) == ("b", True, {"id", "revision"})

@@ -105,7 +105,7 @@ class DeferredWrites:
         if kept.status is None:
             if repeated and isinstance(request, Create):
                 message = self._message(incoming, request, self._item_of(kept, request), record.id)
-            kept = self._sent(kept, message, repeated=repeated)
+            kept = self._sent(kept, message, keyed="idempotency-key" in incoming.headers)
         headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
         return json_response(representation(kept, kept.revision), HTTPStatus.ACCEPTED, headers)
 
@@ -158,13 +158,14 @@ class DeferredWrites:
                 ) from None
             return earlier, True
 
-    def _sent(self, record: Operation, message: QueueMessage, *, repeated: bool) -> Operation:
+    def _sent(self, record: Operation, message: QueueMessage, *, keyed: bool) -> Operation:
         """Send the message of a record, and return the record as it is then."""
         try:
             self._sender.send(self._queue_url, [message])
         except QueueUnavailableError as error:
-            # The record of an earlier request stays, because the queue may have accepted the message of that one.
-            if not repeated and (ended := self._not_taken_back(record)) is not None:
+            # With an idempotency key the record stays: the queue may have accepted the message of another request with
+            # it, and a repeat goes on from here. Without one nobody could repeat the request, so it is taken back.
+            if not keyed and (ended := self._not_taken_back(record)) is not None:
                 return ended
             raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
         return record
