@@ -164,7 +164,10 @@ class DataStack(Stack):
         settings = self.settings
         if not settings.table.schedule:
             return None
-        return CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
+        steps = CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
+        # The monitoring stack of 0.1.0 imports it until it is deployed too.
+        self.export_value(steps.group.ref)
+        return steps
 
     def _encryption(self) -> dynamodb.TableEncryptionV2:
         key = customer_key(self, self.settings)
