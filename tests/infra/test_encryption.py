@@ -60,6 +60,11 @@ def test_without_the_setting_nothing_names_a_key(prod: Templates) -> None:
         ({"budget": {"dollars_a_month": 0, "addresses": ["a@example.com"]}}, "budget.dollars_a_month"),
         ({"budget": {"dollars_a_month": 5, "addresses": []}}, "budget.addresses"),
         ({"budget": {"dollars_a_month": 5, "addresses": ["https://example.com"]}}, "budget.addresses.0"),
+        ({"budget": {"dollars_a_month": 5, "addresses": ["a@example.com"] * 2}}, "budget: addresses has a value twice"),
+        (
+            {"budget": {"dollars_a_month": 5, "percents": [80, 80], "addresses": ["a@example.com"]}},
+            "budget: percents has a value twice",
+        ),
     ],
 )
 def test_a_wrong_key_or_budget_is_refused_by_name(changes: dict[str, Any], message: str) -> None:
