@@ -104,6 +104,15 @@ def test_who_may_use_items_may_use_their_key_through_dynamodb_alone(folder: Path
     assert using["Condition"] == {"StringEquals": {"kms:ViaService": ["dynamodb.eu-west-1.amazonaws.com"]}}
 
 
+def test_capacity_of_an_index_that_does_not_exist_is_refused() -> None:
+    from aws_cdk import App, Stack  # noqa: PLC0415 - as in `shop`
+
+    from dynashard_cdk.sharded_table import ShardedTable  # noqa: PLC0415 - as in `shop`
+
+    with pytest.raises(ValueError, match="index_capacity names GSI4; there are GSI1, GSI2, GSI3"):
+        ShardedTable(Stack(App(), "Shop"), "Orders", index_capacity={"GSI4": {"max_write_request_units": 5}})
+
+
 def test_the_page_of_own_tables_names_the_actions_of_the_roles() -> None:
     from dynashard_cdk import permissions as may  # noqa: PLC0415 - as in `shop`
 

@@ -36,6 +36,9 @@ class ShardedTable(Construct):
         billing: of the table of items.
         index_capacity: the properties that give each slot its capacity, by slot. An index does not inherit that of its
             table.
+
+    Raises:
+        ValueError: `index_capacity` names another slot.
     """
 
     def __init__(
@@ -49,6 +52,8 @@ class ShardedTable(Construct):
         index_capacity: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        if unknown := (index_capacity or {}).keys() - schema.INDEX_SLOTS:
+            raise ValueError(f"index_capacity names {min(unknown)}; there are {', '.join(schema.INDEX_SLOTS)}")
         shared: dict[str, Any] = {
             "encryption": encryption or dynamodb.TableEncryptionV2.aws_managed_key(),
             "deletion_protection": protect,
