@@ -61,3 +61,15 @@ def test_a_pool_can_be_replaced_by_an_issuer_if_the_api_is_deployed_first(
 
 def test_a_schedule_of_0_1_0_whose_monitoring_stack_imports_it_can_be_kept(scheduled: Templates) -> None:
     assert "Dynashard-dev-Data:ExportsOutputRefCapacityGroup6E2E2F345A97AF3A" in exports(scheduled["Data"])
+
+
+@pytest.mark.parametrize("way", ["native", "provisioned"])
+def test_a_pre_warm_leaves_nothing_that_others_need_if_its_stack_is_removed_first(
+    synthesised: Synthesised, way: str
+) -> None:
+    before, after = synthesised("dev", way), synthesised("dev", None)
+    left = {name: each for name, each in stacks(before).items() if name != "Prewarm"}
+
+    # docs/prewarming.md has the order.
+    assert lost(before, after) != set()
+    assert lost_by(left, after) == set()
