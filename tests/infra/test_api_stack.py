@@ -6,6 +6,7 @@ import pytest
 
 from dynashard_cdk.settings import SettingsError, load
 from tests.infra.templates import SIGN_IN, Templates, context, of_type, statements, synthesise
+from tests.infra.test_monitoring_stack import used
 
 pytestmark = pytest.mark.infra
 
@@ -176,13 +177,22 @@ def test_listings_have_a_smaller_rate_limit_and_never_use_every_environment(
     env: str, rate: int, burst: int, request: pytest.FixtureRequest
 ) -> None:
     templates: Templates = request.getfixturevalue(env)
-    limits = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst, "DetailedMetricsEnabled": True}
+    limits = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst, "DetailedMetricsEnabled": False}
 
     assert stage(templates)["RouteSettings"] == {
         "GET /v1/{collection}": limits,
         "HEAD /v1/{collection}": limits,
     }
     assert burst < load(context(env)["environments"], env).api.reserved_concurrency
+
+
+def test_the_gateway_writes_no_metrics_of_each_route_because_nothing_reads_them(dev: Templates) -> None:
+    settings = stage(dev)
+    read = {dimensions for namespace, _, dimensions in used(dev) if namespace == "AWS/ApiGateway"}
+
+    assert read == {frozenset({"ApiId"})}
+    assert settings["DefaultRouteSettings"]["DetailedMetricsEnabled"] is False
+    assert not any(each["DetailedMetricsEnabled"] for each in settings["RouteSettings"].values())
 
 
 def test_the_stage_is_made_after_the_routes_that_it_limits(dev: Templates) -> None:

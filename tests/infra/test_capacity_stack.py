@@ -142,7 +142,10 @@ def test_a_change_of_the_mode_is_an_update_of_the_table_in_place(data: Data) -> 
             }
         assert template["Resources"]["Topology"] == on_demand["Resources"]["Topology"]
         assert template["Resources"]["Idempotency"] == on_demand["Resources"]["Idempotency"]
-        assert template["Outputs"] == on_demand["Outputs"]
+    assert provisioned["Outputs"] == on_demand["Outputs"]
+    more = {name: each for name, each in scheduled["Outputs"].items() if name not in on_demand["Outputs"]}
+    assert scheduled["Outputs"] == {**on_demand["Outputs"], **more}
+    assert [each["Value"] for each in more.values()] == [{"Ref": "CapacityGroup6E2E2F34"}]
     kinds = {each["Type"] for name, each in scheduled["Resources"].items() if name not in on_demand["Resources"]}
     assert kinds == {
         "AWS::IAM::Policy",

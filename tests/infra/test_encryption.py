@@ -56,9 +56,15 @@ def test_without_the_setting_nothing_names_a_key(prod: Templates) -> None:
     [
         ({"encryption_key": "alias/mine"}, "environments.prod.encryption_key: String should match"),
         ({"encryption_key": KEY, "region": "us-east-1"}, "is not a key of us-east-1"),
+        ({"encryption_key": KEY}, "encryption_key: tables with a key of yours .* set region to eu-west-1"),
         ({"budget": {"dollars_a_month": 0, "addresses": ["a@example.com"]}}, "budget.dollars_a_month"),
         ({"budget": {"dollars_a_month": 5, "addresses": []}}, "budget.addresses"),
         ({"budget": {"dollars_a_month": 5, "addresses": ["https://example.com"]}}, "budget.addresses.0"),
+        ({"budget": {"dollars_a_month": 5, "addresses": ["a@example.com"] * 2}}, "budget: addresses has a value twice"),
+        (
+            {"budget": {"dollars_a_month": 5, "percents": [80, 80], "addresses": ["a@example.com"]}},
+            "budget: percents has a value twice",
+        ),
     ],
 )
 def test_a_wrong_key_or_budget_is_refused_by_name(changes: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from dynashard_cdk.saved_queries import QUERIES
 from dynashard_serving.telemetry.metric_names import UNAUTHORIZED
 from tests.infra.conftest import Synthesised
 from tests.infra.emitted import DYNASHARD, emitted
-from tests.infra.templates import Templates, alarms_in, of_type, short
+from tests.infra.templates import Templates, alarms_in, context, of_type, short, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -257,3 +258,19 @@ def test_the_local_environment_has_no_monitoring(synthesised: Synthesised) -> No
 def test_alarms_can_link_pages_that_are_published(adjusted: Templates) -> None:
     alarm = alarms_in(adjusted["Monitoring"])["latency"]
     assert alarm["AlarmDescription"].endswith(" https://wiki.example.com/runbooks/latency.md")
+
+
+def test_alarms_watch_the_metrics_of_their_environment_alone(tmp_path: Path) -> None:
+    given = context("prod")
+    stage = {**given, "env": "stage", "environments": {"stage": given["environments"]["prod"]}}
+    templates = Templates(synthesise(stage, tmp_path), "stage")
+
+    names = {
+        each["Properties"]["Environment"]["Variables"]["ENVIRONMENT_NAME"]
+        for stack in ("Api", "Changes", "Commands", "Reshard", "Writer")
+        for each in of_type(templates[stack], "AWS::Lambda::Function").values()
+    }
+    watched = re.findall(r'"Name": "environment", "Value": "([^"]+)"', json.dumps(all_alarms(templates)))
+
+    assert len(watched) > 20
+    assert {*watched} == names == {"stage"}

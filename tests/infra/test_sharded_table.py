@@ -16,10 +16,12 @@ pytestmark = pytest.mark.infra
 
 
 def shop(outdir: Path) -> None:
-    """Synthesise a stack with two tables, one of them protected, and a role."""
+    """Synthesise a stack with two tables, one of them protected, and a stack with a table that has a key of its own."""
     # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
-    from aws_cdk import App, Stack  # noqa: PLC0415
+    from aws_cdk import App, Environment, Stack  # noqa: PLC0415
+    from aws_cdk import aws_dynamodb as dynamodb  # noqa: PLC0415
     from aws_cdk import aws_iam as iam  # noqa: PLC0415
+    from aws_cdk import aws_kms as kms  # noqa: PLC0415
 
     from dynashard_cdk.sharded_table import ShardedTable  # noqa: PLC0415
 
@@ -32,12 +34,20 @@ def shop(outdir: Path) -> None:
     for tables in (orders, carts):
         for name, value in tables.variables.items():
             stack.export_value(value, name=f"{tables.node.id}-{name}".replace("_", "-"))
+    billing = Stack(app, "Billing", env=Environment(region="eu-west-1"))
+    key = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(billing, "Key"))
+    biller = iam.Role(billing, "Biller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    ShardedTable(billing, "Invoices", encryption=key).allow_items(biller)
     app.synth()
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = made_once(tmp_path_factory, "sharded-table", shop)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_once(tmp_path_factory, "sharded-table", shop)
+
+
+@pytest.fixture(scope="module")
+def template(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "Shop.template.json").read_text())
     return found
 
@@ -80,6 +90,27 @@ def test_items_are_allowed_on_the_one_table_its_indexes_and_its_topology(templat
     assert [resource.rpartition("/")[2] for resource in flat if "/index/" in resource] == list(schema.INDEX_SLOTS)
     assert {action for statement in statements for action in statement["Action"]} >= {"dynamodb:BatchWriteItem"}
     assert "dynamodb:Scan" not in json.dumps(statements)
+
+
+def test_who_may_use_items_may_use_their_key_through_dynamodb_alone(folder: Path) -> None:
+    billing = json.loads((folder / "Billing.template.json").read_text())
+    [key] = of_type(billing, "AWS::KMS::Key")
+    (policy,) = of_type(billing, "AWS::IAM::Policy").values()
+    statements = policy["Properties"]["PolicyDocument"]["Statement"]
+    [using] = [each for each in statements if key in json.dumps(each["Resource"])]
+
+    assert {"kms:Decrypt", "kms:Encrypt"} <= {*using["Action"]}
+    assert not {"kms:*", "kms:CreateGrant"} & {*using["Action"]}
+    assert using["Condition"] == {"StringEquals": {"kms:ViaService": ["dynamodb.eu-west-1.amazonaws.com"]}}
+
+
+def test_capacity_of_an_index_that_does_not_exist_is_refused() -> None:
+    from aws_cdk import App, Stack  # noqa: PLC0415 - as in `shop`
+
+    from dynashard_cdk.sharded_table import ShardedTable  # noqa: PLC0415 - as in `shop`
+
+    with pytest.raises(ValueError, match="index_capacity names GSI4; there are GSI1, GSI2, GSI3"):
+        ShardedTable(Stack(App(), "Shop"), "Orders", index_capacity={"GSI4": {"max_write_request_units": 5}})
 
 
 def test_the_page_of_own_tables_names_the_actions_of_the_roles() -> None:

@@ -203,16 +203,19 @@ class ApiStack(FunctionStack):
             http_api=self.api,
             stage_name="$default",
             auto_deploy=True,
-            detailed_metrics_enabled=True,
+            detailed_metrics_enabled=False,
             throttle=gateway.ThrottleSettings(rate_limit=limits.requests_per_second, burst_limit=limits.burst),
         )
         resource = stage.node.default_child
         assert isinstance(resource, gateway.CfnStage)  # noqa: S101 -- a fact about CDK that types cannot say
         # Listings have smaller buckets of their own, so they are refused before single items.
-        throttle = {"ThrottlingRateLimit": limits.listings_per_second, "ThrottlingBurstLimit": limits.listings_burst}
-        resource.route_settings = {
-            f"{method.value} {LISTINGS}": {"DetailedMetricsEnabled": True, **throttle} for method in LISTING_METHODS
+        limited = {
+            # Metrics of each route cost money, and nothing reads them: the logs have the routes.
+            "DetailedMetricsEnabled": False,
+            "ThrottlingRateLimit": limits.listings_per_second,
+            "ThrottlingBurstLimit": limits.listings_burst,
         }
+        resource.route_settings = {f"{method.value} {LISTINGS}": limited for method in LISTING_METHODS}
         # A stage cannot have settings for a route that does not exist yet.
         stage.node.add_dependency(*self._listings)
         log = log_group(self, "AccessLog", self.settings)

@@ -70,7 +70,8 @@ class CapacitySteps(Construct):
         super().__init__(scope, construct_id)
         self._settings = settings
         self._table = table
-        self._group = scheduler.CfnScheduleGroup(self, "Group", name=f"dynashard-{environment}-capacity")
+        self._group_name = f"dynashard-{environment}-capacity"
+        self.group = scheduler.CfnScheduleGroup(self, "Group", name=self._group_name)
         self._role = self._scheduler_role(environment)
         for resource in RESOURCES:
             for way in WAYS:
@@ -82,7 +83,8 @@ class CapacitySteps(Construct):
         return cloudwatch.Metric(
             namespace="AWS/Scheduler",
             metric_name="InvocationDroppedCount",
-            dimensions_map={"ScheduleGroup": self._group.ref},
+            # Not a reference: what other stacks import could not be removed with the schedule.
+            dimensions_map={"ScheduleGroup": self._group_name},
             statistic="Sum",
             period=period,
         )
@@ -92,7 +94,7 @@ class CapacitySteps(Construct):
         schedule = scheduler.CfnSchedule(
             self,
             construct_id,
-            group_name=self._group.ref,
+            group_name=self.group.ref,
             schedule_expression=step.at,
             schedule_expression_timezone=self._settings.zone,
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),

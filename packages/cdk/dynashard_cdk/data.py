@@ -15,7 +15,7 @@ from constructs import Construct
 from dynashard import schema
 from dynashard_cdk.capacity import CapacitySteps, billing, index_capacity
 from dynashard_cdk.encryption import customer_key
-from dynashard_cdk.function import ENVIRONMENT_NAMES
+from dynashard_cdk.function import PURPOSES
 from dynashard_cdk.permissions import IDEMPOTENCY_ACTIONS, TOPOLOGY_ACTIONS, allow, metrics_read
 from dynashard_cdk.sections import ProvisionedPrewarm, UserPoolAuth
 from dynashard_cdk.settings import Settings
@@ -69,7 +69,8 @@ class DataStack(Stack):
     def variables(self) -> dict[str, str]:
         """The environment variables of functions that work on the items, as `dynashard_serving.settings` reads them."""
         return {
-            "ENVIRONMENT": ENVIRONMENT_NAMES[self.settings.purpose],
+            "ENVIRONMENT": PURPOSES[self.settings.purpose],
+            "ENVIRONMENT_NAME": self.settings.name,
             "TABLE_NAME": self.table.table_name,
             "TOPOLOGY_TABLE": self.topology.table_name,
             "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
@@ -164,7 +165,10 @@ class DataStack(Stack):
         settings = self.settings
         if not settings.table.schedule:
             return None
-        return CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
+        steps = CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
+        # The monitoring stack of 0.1.0 imports it until it is deployed too.
+        self.export_value(steps.group.ref)
+        return steps
 
     def _encryption(self) -> dynamodb.TableEncryptionV2:
         key = customer_key(self, self.settings)

@@ -58,3 +58,11 @@ class BudgetSettings(Section):
     """Spent shares of the amount that are reported. A forecast above the amount is reported too."""
     addresses: tuple[Email, ...] = Field(min_length=1, max_length=10)
     """Who gets the e-mails; at most ten for a notification."""
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> Self:
+        for name in ("percents", "addresses"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} has a value twice: name it once")
+        return self

@@ -8,19 +8,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from dynashard_cdk.permissions import key_use
 from dynashard_cdk.settings import Settings
 
 _KEY: Final = "CustomerKey"
-KEY_ACTIONS: Final = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-)
-"""What DynamoDB, SQS and Secrets Manager do with the key for a function."""
 
 
 def customer_key(scope: Construct, settings: Settings) -> kms.IKey | None:
@@ -45,12 +36,4 @@ def key_statements(scope: Construct, settings: Settings) -> list[iam.PolicyState
     """Allow a function's role to use the key, only through the services that hold the data."""
     if settings.encryption_key is None:
         return []
-    region = Stack.of(scope).region
-    through = [f"{service}.{region}.amazonaws.com" for service in ("dynamodb", "secretsmanager", "sqs")]
-    return [
-        iam.PolicyStatement(
-            actions=list(KEY_ACTIONS),
-            resources=[settings.encryption_key],
-            conditions={"StringEquals": {"kms:ViaService": through}},
-        )
-    ]
+    return [key_use(scope, settings.encryption_key, ("dynamodb", "secretsmanager", "sqs"))]

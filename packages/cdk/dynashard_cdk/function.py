@@ -17,8 +17,8 @@ from dynashard_cdk.settings import Purpose, Settings
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
-ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
-"""The environment names that functions report."""
+PURPOSES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
+"""The purposes of environments as functions know them."""
 
 WAITED_FOR = "Its caller waits for the answer and learns of a failure: there is no event to keep."
 """Why most functions have no queue for events that they could not handle."""

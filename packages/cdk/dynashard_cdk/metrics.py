@@ -7,7 +7,6 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 
-from dynashard_cdk.function import ENVIRONMENT_NAMES
 from dynashard_cdk.settings import Settings
 from dynashard_serving.telemetry import metric_names as names
 
@@ -70,7 +69,7 @@ class Metrics:
         return cloudwatch.Metric(
             namespace=names.NAMESPACE,
             metric_name=name,
-            dimensions_map={names.ENVIRONMENT: ENVIRONMENT_NAMES[self.settings.purpose], **more},
+            dimensions_map={names.ENVIRONMENT: self.settings.name, **more},
             statistic=statistic,
             period=period,
         )

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from constructs import IConstruct
 
 # Each list is exactly what its function calls: tests/engine/serving/test_roles.py and tests/infra/test_reshard_run.py
 # fail if one lacks an action, and if one has an action that nothing needs.
@@ -49,6 +51,16 @@ RECEIVE_ACTIONS: Final = (
     "sqs:GetQueueAttributes",
     "sqs:ReceiveMessage",
 )
+KEY_ACTIONS: Final = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+"""What DynamoDB, SQS and Secrets Manager do with a key of the customer for their callers."""
 
 
 def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
@@ -64,3 +76,12 @@ def metrics_read() -> iam.PolicyStatement:
 def mappings_read() -> iam.PolicyStatement:
     """Allow to list the event source mappings of a stream; Lambda has no resources for that."""
     return allow(["lambda:ListEventSourceMappings"], ["*"])
+
+
+def key_use(scope: IConstruct, key_arn: str, services: Sequence[str]) -> iam.PolicyStatement:
+    """Allow to use a key of the customer, only through the services that hold the data."""
+    region = Stack.of(scope).region
+    through = [f"{service}.{region}.amazonaws.com" for service in services]
+    statement = allow(KEY_ACTIONS, [key_arn])
+    statement.add_condition("StringEquals", {"kms:ViaService": through})
+    return statement

@@ -41,6 +41,9 @@ def expression(text: str) -> str:
     Raises:
         ValueError: it is none of these; the message says what to write.
     """
+    # Digits of other scripts are digits to Python, and not to the scheduler.
+    if not text.isascii():
+        raise ValueError(f"{text!r} is not a time of a schedule: {EXAMPLES}")
     if clock := _CLOCK.fullmatch(text):
         return f"cron({int(clock[2])} {int(clock[1])} * * ? *)"
     call = _CALL.fullmatch(text)
@@ -92,7 +95,7 @@ def _check_part(field: _Field, part: str) -> None:
     if re.fullmatch(field.special, part):
         return
     values, _, every = part.partition("/")
-    if "/" in part and not every.isdigit():
+    if "/" in part and not re.fullmatch("[1-9][0-9]*", every):
         raise ValueError(f"{part!r} is not a step of {field.name}: write such as */15")
     if values == "*":
         return

@@ -198,11 +198,17 @@ class Settings(Section):
     @field_validator("encryption_key")
     @classmethod
     def _is_in_its_region(cls, key: str | None, info: ValidationInfo) -> str | None:
-        region = info.data.get("region")
-        if key is not None and region is not None and key.split(":")[3] != region:
-            raise ValueError(f"{key} is not a key of {region}: tables and queues can only use keys of their own region")
-        if key is not None and info.data.get("purpose") == "local":
+        if key is None:
+            return None
+        if info.data.get("purpose") == "local":
             raise ValueError("the local stack encrypts nothing")
+        own = key.split(":")[3]
+        # A wrong region is reported by itself.
+        region = info.data.get("region", own)
+        if region is None:
+            raise ValueError(f"tables with a key of yours must know their region: set region to {own}")
+        if region != own:
+            raise ValueError(f"{key} is not a key of {region}: tables and queues can only use keys of their own region")
         return key
 
     @field_validator("deploy")

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from dynashard import schema
-from dynashard_cdk.permissions import BATCH_ACTIONS, TOPOLOGY_ACTIONS, allow
+from dynashard_cdk.permissions import BATCH_ACTIONS, TOPOLOGY_ACTIONS, allow, key_use
 
 RECOVERY_DAYS: Final = 35
 
@@ -31,10 +31,14 @@ class ShardedTable(Construct):
 
     Args:
         protect: keep the tables when their stack is deleted, and refuse their deletion.
-        encryption: of both tables; the key that AWS manages by default.
+        encryption: of both tables; the key that AWS manages by default. With a key of the customer, the stack must name
+            its Region.
         billing: of the table of items.
         index_capacity: the properties that give each slot its capacity, by slot. An index does not inherit that of its
             table.
+
+    Raises:
+        ValueError: `index_capacity` names another slot.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class ShardedTable(Construct):
         index_capacity: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        if unknown := (index_capacity or {}).keys() - schema.INDEX_SLOTS:
+            raise ValueError(f"index_capacity names {min(unknown)}; there are {', '.join(schema.INDEX_SLOTS)}")
         shared: dict[str, Any] = {
             "encryption": encryption or dynamodb.TableEncryptionV2.aws_managed_key(),
             "deletion_protection": protect,
@@ -74,13 +80,19 @@ class ShardedTable(Construct):
         return {"TABLE_NAME": self.table.table_name, "TOPOLOGY_TABLE": self.topology.table_name}
 
     def allow_items(self, grantee: iam.IGrantable) -> None:
-        """Allow to read and write items one by one, in batches, in transactions and by listings, and no more."""
+        """Allow to read and write items one by one, in batches, in transactions and by listings, and no more.
+
+        With a key of the customer, allow its use through DynamoDB too.
+        """
         indexes = [f"{self.table.table_arn}/index/{slot}" for slot in schema.INDEX_SLOTS]
-        for statement in (
+        statements = [
             allow(BATCH_ACTIONS, [self.table.table_arn]),
             allow(["dynamodb:Query"], indexes),
             allow(TOPOLOGY_ACTIONS, [self.topology.table_arn]),
-        ):
+        ]
+        if (key := self.table.encryption_key) is not None:
+            statements.append(key_use(self, key.key_arn, ["dynamodb"]))
+        for statement in statements:
             grantee.grant_principal.add_to_principal_policy(statement)
 
     def _items(

@@ -232,6 +232,27 @@ def test_a_provisioned_pre_warm_counts_for_the_account(answers: Answers) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("prewarm", "setting"),
+    [
+        ({"way": "provisioned", "write_units": 1, "index_write_units": 50_000}, "index_write_units"),
+        ({"way": "native", "write_units": 1, "idempotency_write_units": 50_000}, "idempotency_write_units"),
+    ],
+)
+def test_the_most_units_of_a_pre_warm_must_be_within_the_quota_of_a_table(
+    answers: Answers, prewarm: dict[str, Any], setting: str
+) -> None:
+    answers.add("dynamodb", "describe_limits", LIMITS)
+    if prewarm["way"] == "provisioned":
+        answers.add("dynamodb", "list_tables", {"TableNames": []})
+
+    found = list(checks.units(settings(prewarm={**prewarm, "ceiling_write_units": 50_000}), answers.account))
+
+    [wrong] = [each for each in found if each.limit == "DynamoDB write units of a table, pre-warm"]
+    assert (wrong.needed, wrong.fits) == ("50,000", False)
+    assert wrong.remedy.endswith(f"or lower prewarm.{setting}")
+
+
 def test_an_account_with_ten_log_policies_has_no_room_for_log_delivery(answers: Answers) -> None:
     policies = [{"policyName": f"p{number}", "policyDocument": "{}"} for number in range(10)]
     answers.add("logs", "describe_resource_policies", {"resourcePolicies": policies})

@@ -47,6 +47,23 @@ def test_a_new_backend_has_at_most_twenty_files_and_names_itself(tmp_path: Path)
     assert [text for text in made.values() if "@NAME@" in text or "@VERSION@" in text] == []
 
 
+def test_a_new_backend_can_do_what_the_page_of_deploying_says(tmp_path: Path) -> None:
+    new(tmp_path / "my-notes")
+
+    asked = subprocess.run(
+        ["make", "--dry-run", "preflight", "destroy", "ENV=prod"],  # noqa: S607 - whatever make there is
+        cwd=tmp_path / "my-notes",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+
+    assert ".venv/bin/dynashard preflight --env prod " in asked
+    # Executions that still run would keep the name of their state machine.
+    [halted] = [at for at, line in enumerate(asked) if line == ".venv/bin/dynashard reshard halt --env prod"]
+    assert asked[halted + 1].startswith("node_modules/.bin/cdk destroy --all -c env=prod")
+
+
 def test_every_template_has_a_place() -> None:
     templates = {path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.tmpl")}
 

@@ -125,7 +125,8 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         table: name of the table of items.
         topology_table: name of the table of shard counts.
-        environment: `dev`, `prod` or `local`; a dimension of the metrics.
+        environment: `dev`, `prod` or `local`: its purpose.
+        environment_name: the name of the environment in `cdk.json`; empty if nothing names it.
         topology_lease_seconds: how long a view of the shard counts may be used.
         topology_operation_seconds: how long one request to the table may take, retries included: changes of shard
             counts wait for that long between their phases.
@@ -146,6 +147,7 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
     table: Annotated[str, Variable("TABLE_NAME")]
     topology_table: Annotated[str, Variable("TOPOLOGY_TABLE")]
     environment: Annotated[str, Variable("ENVIRONMENT")] = "dev"
+    environment_name: Annotated[str, Variable("ENVIRONMENT_NAME")] = ""
     topology_lease_seconds: Annotated[float, Variable("TOPOLOGY_LEASE_SECONDS", number)] = 30.0
     topology_operation_seconds: Annotated[float, Variable("TOPOLOGY_OPERATION_SECONDS", number)] = LONGEST_OPERATION
     topology_clock_seconds: Annotated[float, Variable("TOPOLOGY_CLOCK_SECONDS", number)] = DEFAULT_BOUNDS.off
@@ -186,6 +188,11 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
                 f"GROWTH_MOST_MINUTES is {minutes} and GROWTH_MOVER_SHARE {share}: the first must be above 0, "
                 "the second above 0 and at most 1"
             )
+
+    @property
+    def measured_as(self) -> str:
+        """The environment in the dimension of metrics, which environments of one purpose do not share."""
+        return self.environment_name or self.environment
 
     @property
     def clocks(self) -> ClockBounds:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from dynashard_cdk.sections import ProvisionedPrewarm
+from dynashard_cdk.sections import Prewarm, ProvisionedPrewarm
 from dynashard_cdk.settings import UNRESERVED_CONCURRENCY, Settings
 from dynashard_cdk.table_settings import RESOURCES, WAYS, Way
 from dynashard_checks.preflight.account import Account, NotAnsweredError
@@ -120,9 +120,20 @@ def _table_units(settings: Settings, way: Way, quota: int) -> Iterator[Finding]:
         remedy = "" if maximum < quota else f"{ask}, or set table.max_{way}_units to {quota - 1} or less"
         yield Finding(name, f"above {maximum:,}", f"{quota:,}", remedy)
     if prewarm is not None:
-        wanted = getattr(prewarm, f"{way}_units")
-        remedy = "" if wanted <= quota else f"{ask}, or lower prewarm.{way}_units"
+        name_of, wanted = _most_prewarmed(prewarm, way)
+        remedy = "" if wanted <= quota else f"{ask}, or lower prewarm.{name_of}"
         yield Finding(f"{name}, pre-warm", f"{wanted:,}", f"{quota:,}", remedy)
+
+
+def _most_prewarmed(prewarm: Prewarm, way: Way) -> tuple[str, int]:
+    """Return the most units to which a pre-warm warms a table or an index, after the name of their setting."""
+    if way == "read":
+        return "read_units", prewarm.read_units
+    units = {"write_units": prewarm.write_units, "idempotency_write_units": prewarm.idempotency_units}
+    if isinstance(prewarm, ProvisionedPrewarm) and prewarm.index_write_units is not None:
+        units["index_write_units"] = prewarm.index_write_units
+    name = max(units, key=lambda each: units[each])
+    return name, units[name]
 
 
 def _provisioned(settings: Settings, way: Way) -> int:

@@ -164,7 +164,7 @@ def build_app(
     """
     domain = domain or declared()
     observer = Observer(
-        settings.environment,
+        settings.measured_as,
         metrics=settings.environment != "local",
         item_keys=settings.log_item_keys,
         level=settings.log_level,

@@ -33,7 +33,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     for about in _described().records(event["Records"], outcome.again):
         about["invocation"] = getattr(context, "aws_request_id", None)
         logger.info("change", extra=loggable(about, item_keys=_settings().log_item_keys))
-    write_metrics(_settings().environment, outcome, event["Records"], time.time())
+    write_metrics(_settings().measured_as, outcome, event["Records"], time.time())
     if outcome.again is None:
         return {"batchItemFailures": []}
     logger.warning("records come again from %s on: %s", outcome.again, outcome.reason)
@@ -67,7 +67,7 @@ def _dispatcher() -> Dispatcher:
     settings = _settings()
     transport = open_transport(settings)
     domain = declared()
-    db = open_entities(settings, transport, domain.models, GrowthLog(logger, settings.environment))
+    db = open_entities(settings, transport, domain.models, GrowthLog(logger, settings.measured_as))
     publish = to_bus(settings.event_bus, settings.event_source)
     return Dispatcher(consumers(db, domain.declarations, publish), keep=_logged(to_queue(settings.dead_letter_queue)))
 

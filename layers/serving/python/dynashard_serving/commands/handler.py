@@ -57,7 +57,7 @@ def build_commands(
 ) -> Commands:
     """Compose the function for a domain, by default of the package `domain`."""
     domain = domain or declared()
-    observer = log or Log(logger, settings.environment)
+    observer = log or Log(logger, settings.measured_as)
     backend = open_backend(settings, transport, domain.models, observer, runtime=runtime, retry_policy=retry_policy)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=runtime.clock)
     return Commands(
@@ -96,7 +96,7 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
     }
     for about in described(event, answer, _commands().entities):
         logger.info("request", extra=loggable({**common, **about}, item_keys=_settings().log_item_keys))
-    write_metrics(_settings().environment, answer)
+    write_metrics(_settings().measured_as, answer)
     return answer
 
 

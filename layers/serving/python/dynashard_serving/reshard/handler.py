@@ -76,8 +76,8 @@ def watch(event: object, _context: object) -> list[str]:
         settings, transport = _settings(), _transport()
         load = cloudwatch(settings.environment, transport, settings.table)
         return shrink(settings, _resharder(), log=logger.info, load=load)
-    environment = _settings().environment
-    _measure_stream(_settings())
+    environment = _settings().measured_as
+    _measure_stream(_settings(), environment)
     return Watch(
         _resharder(),
         _executions(),
@@ -114,11 +114,11 @@ def measure_stream(age: StreamAge, environment: str) -> None:
     metrics.flush_metrics()
 
 
-def _measure_stream(settings: Settings) -> None:
+def _measure_stream(settings: Settings, environment: str) -> None:
     if settings.table_stream:
         clients = Clients(client("lambda"), client("cloudwatch"), client("dynamodbstreams"))
         age = StreamAge(clients, settings.table_stream, settings.table, time.time, logger.info)
-        measure_stream(age, settings.environment)
+        measure_stream(age, environment)
 
 
 @cache

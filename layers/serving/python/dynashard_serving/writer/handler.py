@@ -27,7 +27,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Do a batch of a queue's messages; the answer names those that have to come again."""
     settings = _settings()
     left, tally = _writer().work(SQSEvent(dict(event)).records, _remaining(context))
-    write_metrics(settings.environment, tally)
+    write_metrics(settings.measured_as, tally)
     return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
 
 
@@ -40,7 +40,7 @@ def _settings() -> Settings:
 def _writer() -> Writer:
     settings = _settings()
     transport = open_transport(settings)
-    database = open_entities(settings, transport, declared().models, GrowthLog(logger, settings.environment))
+    database = open_entities(settings, transport, declared().models, GrowthLog(logger, settings.measured_as))
     return Writer(
         collection_of=database.collection,
         operate=Operations(database, time.time).operate,
