@@ -57,6 +57,22 @@ def test_an_incident_without_details_says_so_on_request(api: Caller) -> None:
     assert details_of(api) is None
 
 
+def test_a_required_field_that_another_version_has_not_stored_is_null_beside_details(
+    api: Caller, table: str, dynamodb: RawDynamoDB
+) -> None:
+    api.post("/v1/incidents", incident(details=DETAILS))
+    [stored] = [
+        item for item in dynamodb.call("Scan", TableName=table, ConsistentRead=True)["Items"] if "title" in item
+    ]
+    del stored["title"]
+    dynamodb.call("PutItem", TableName=table, Item=stored)
+
+    alone, beside = (api.get("/v1/incidents/i1", query=f"fields=title{more}") for more in ("", "&include=details"))
+
+    assert (alone.status, alone.json) == (200, {"title": None})
+    assert (beside.status, beside.json) == (200, {"title": None, "details": DETAILS})
+
+
 def test_a_put_that_omits_details_leaves_them_unchanged(api: Caller) -> None:
     api.put("/v1/incidents/i1", incident(details=DETAILS))
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec.structs import replace
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from dynashard import Collection, Entity, Index, Key, Registry, Shards, created_at, updated_at
 from dynashard.testing.one_by_one import OneByOne
@@ -39,6 +39,22 @@ class Report(
     until: datetime | None = None
     details: Annotated[JsonValue | None, Attachment()] = None
     trace: Annotated[bytes | None, Attachment(max_bytes=2_000_000)] = None
+
+
+class Place(BaseModel, extra="forbid"):
+    """An object within an item."""
+
+    street: str = ""
+    city: str | None = None
+
+
+class Visit(Entity, name="test.v1.Visit", key=Key("{tenant}", "{id}"), shards=Shards(4), registry=REGISTRY):
+    """An entity with an object and an attachment."""
+
+    tenant: str = "abc"
+    id: str = "1"
+    place: Place = Place()
+    details: Annotated[JsonValue | None, Attachment()] = None
 
 
 FIELDS = ("details", "trace")

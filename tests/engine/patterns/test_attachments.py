@@ -1,6 +1,8 @@
 """Attachments are written and deleted with their items, and read on request."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,9 @@ from dynashard.transport.interface import metered
 from tests.engine.patterns.attachment_world import (
     FIELDS,
     KEY,
+    Place,
     Report,
+    Visit,
     everything,
     large,
     pointed,
@@ -86,6 +90,35 @@ def test_a_write_that_omits_a_field_leaves_it_unchanged(world: World) -> None:
     assert replaced.revision != again.revision
     whole = reports(world).get(KEY, include=FIELDS)
     assert (whole.title, whole.details, whole.trace) == ("third", {"a": 1}, b"u")
+    assert versions(world) == pointed(world)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda on, item: on.put(item),
+        lambda on, item: on.put(item, if_match=on.get(KEY).revision),
+        lambda on, item: on.put(item, over=on.get(KEY)),
+        lambda on, item: on.batch_write([item]),
+        lambda on, item: on.update(KEY, set={"place": item.place, "details": item.details}),
+    ],
+    ids=["put", "put on a revision", "put over", "batch", "update"],
+)
+def test_a_write_keeps_members_of_objects_that_another_version_has_stored(
+    world: World, write: Callable[[Any, Visit], object]
+) -> None:
+    visits = world.of(Visit)
+    visits.create(Visit(place=Place(street="old"), details=[1]))
+    [item] = [item for item in everything(world) if item["Type"] == {"S": "test.v1.Visit"}]
+    item["place"]["M"]["zip"] = {"S": "12345"}
+    world.adopt({**item, "colour": {"S": "red"}})
+
+    write(visits, Visit(place=Place(street="new"), details=[2]))
+
+    [item] = [item for item in everything(world) if item["Type"] == {"S": "test.v1.Visit"}]
+    assert item["place"]["M"] == {"street": {"S": "new"}, "city": {"NULL": True}, "zip": {"S": "12345"}}
+    assert item["colour"] == {"S": "red"}
+    assert visits.get(KEY, include=["details"]).details == [2]
     assert versions(world) == pointed(world)
 
 

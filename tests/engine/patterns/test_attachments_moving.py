@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dynashard import Collection
+from dynashard import Collection, definition
 from dynashard.errors import AlreadyExistsError
 from dynashard.repository import RetryPolicy
+from dynashard.testing.faults import meanwhile
 from dynashard.transport import Transport
+from dynashard_patterns.attachments.sweep import sweep
+from dynashard_patterns.attachments.versions import GRACE_SECONDS
 from tests.engine.patterns.attachment_world import KEY, Report, large, pointed, reports, versions
+from tests.engine.repository.late_world import client
+from tests.engine.resharding.mover_world import strays
 from tests.engine.resharding.resharding_world import Moving, moving_world, partition, whole
 from tests.engine.stored_things import CURSORS, World
 from tests.waiting import HANG_SECONDS
@@ -70,6 +75,26 @@ def test_a_pointer_moves_with_its_item_and_its_pieces_stay(moving: Moving, scope
     assert moving.misplaced(Report, 8) == []
     stored, current = held(moving)
     assert stored == current
+
+
+def test_a_sweep_that_a_resize_overtakes_keeps_the_version_of_an_item_that_has_moved(moving: Moving) -> None:
+    """Its read is executed when its lease has ended, the item has moved, and its marker is swept."""
+    [moved] = strays(Report, 4, 8, 1)
+    key = {"tenant": "abc", "id": moved["SK"]["S"]}
+    moving.of(Report).create(Report(**key, details=["live"]))
+    moving.clock.now += 2 * GRACE_SECONDS
+    resharder = moving.new(entities=(Report,))
+
+    def resized() -> None:
+        resharder.start(partition(Report), 8)
+        moving.finish(partition(Report), resharder)
+
+    sweeper = client(moving, [meanwhile("BatchGetItem", resized)])
+
+    *_, swept = sweep(sweeper.store, definition(Report))
+
+    assert (swept.versions, swept.removed) == (1, 0)
+    assert moving.of(Report).get(key, include=["details"]).details == ["live"]
 
 
 def quick(world: World, transport: Transport) -> Collection[Report]:

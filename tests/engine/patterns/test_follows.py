@@ -293,6 +293,20 @@ def test_edges_need_neither_counts_nor_shards_and_may_have_one_direction(world: 
     assert world.raw() == []
 
 
+def test_a_node_has_no_edge_to_itself_if_both_ways_have_one_name(world: World, fans: EdgeStore[Any]) -> None:
+    friends = edges_of(world, Edges(Friend, forward="FRIEND", backward="FRIEND"))
+
+    with pytest.raises(InvalidValueError, match="itself: both ways are called FRIEND") as refused:
+        friends.add(TENANT, USER, USER)
+    with pytest.raises(NotFoundError, match="has no edge FRIEND to"):
+        friends.remove(TENANT, USER, USER)
+
+    assert refused.value.field == "other"
+    assert friends.find(TENANT, USER, USER) is None
+    assert fans.add(TENANT, USER, USER).created
+    assert (fans.count(TENANT, USER), fans.count(TENANT, USER, "backward")) == (1, 1)
+
+
 class Pal(Edge, name="test.v1.Pal", key=EDGE_KEY, registry=REGISTRY):
     """An edge of one direction that is counted."""
 

@@ -1,7 +1,7 @@
 """Roll-ups equal the sums of their items under any fault of stream and network."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
 from threading import Barrier, Thread
 from typing import Any
@@ -179,6 +179,27 @@ def test_rows_of_a_level_with_a_time_to_keep_expire_so_long_after_their_span(db:
     assert (hour.beats, hour.until) == (3, NOON + timedelta(hours=1) + century)
     assert (day.beats, day.until) == (2, None)
     assert repaired.mended == 1
+
+
+def test_a_row_that_would_expire_after_the_last_of_all_times_is_counted_and_kept(db: Dynashard, own: str) -> None:
+    century = timedelta(days=36_500)
+    last = roll_ups(
+        name="last",
+        into={Passing: ("hour", "day")},
+        add=lambda _: {"beats": 1},
+        keep={"hour": century, "day": timedelta.max},
+    )
+    late = Beat(tenant=own, song="one", at=datetime(9999, 12, 31, 12, tzinfo=UTC), id="1")
+
+    Counter(db, last).count([late, beat(2, tenant=own)])
+
+    found = {(row.start.year, str(row.level)): row.until for row in db.collection(Passing).scan(tenant=own)}
+    assert found == {
+        (2026, "hour"): NOON + timedelta(hours=1) + century,
+        (2026, "day"): None,
+        (9999, "hour"): None,
+        (9999, "day"): None,
+    }
 
 
 class KilledError(BaseException):

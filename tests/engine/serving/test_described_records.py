@@ -82,14 +82,21 @@ def test_moves_are_left_out_and_so_are_records_that_come_again() -> None:
 
 @pytest.mark.parametrize(
     "image",
-    [{**ADA, "id": {"N": "1"}}, {"PK": {"S": "CONFIG"}, "SK": {"S": "v1"}}, {"PK": {"N": "1"}, "SK": {"B": "eA=="}}],
-    ids=["undecodable", "of another program", "no keys of ours"],
+    [
+        {**ADA, "id": {"N": "1"}},
+        {"PK": {"S": "CONFIG"}, "SK": {"S": "v1"}},
+        {"PK": {"S": "CONFIG"}, "SK": {"S": "v1"}, "Type": {"N": "1"}, "ExpiresAt": {"S": "2026-11-20"}},
+        {"PK": {"N": "1"}, "SK": {"B": "eA=="}},
+    ],
+    ids=["undecodable", "of another program", "with other attributes of ours", "no keys of ours"],
 )
 def test_a_record_that_fits_no_declaration_is_reported_without_its_key(image: dict[str, Any]) -> None:
-    [line] = lines_of(record("1", NewImage=image))
+    at = {"ApproximateCreationDateTime": 1_800_000_000}
 
-    assert "item" not in line
-    assert line["operation"] == "created"
+    created, deleted = lines_of(record("1", NewImage=image, **at), record("2", OldImage=image, **at))
+
+    assert "item" not in {**created, **deleted}
+    assert (created["operation"], deleted["operation"]) == ("created", "deleted")
 
 
 @pytest.mark.parametrize(

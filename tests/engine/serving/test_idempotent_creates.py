@@ -1,7 +1,9 @@
 """Creates with an idempotency key whose answers are lost, late or refused, in every phase of a changing shard count."""
 
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from threading import Barrier
 from typing import Any
 
@@ -35,6 +37,7 @@ from dynashard.transport import Wire, metered
 from dynashard_serving.documents import REVISION, Document
 from dynashard_serving.idempotency import KEPT_SECONDS
 from dynashard_serving.limits import LONGEST_SECONDS
+from tests.engine.patterns.attachment_world import Report
 from tests.engine.repository.late_world import outcome
 from tests.engine.repository.moving_states import build
 from tests.engine.repository.moving_things import PHASES, RESIZES, Spot
@@ -313,6 +316,24 @@ def test_a_create_in_steps_is_taken_over_only_when_the_first_request_can_no_long
 
     assert created["id"] in record["item_plan"]["S"]
     assert [item["id"]["S"] for item in scene.living()] == [created["id"]]
+
+
+def test_a_large_attachment_is_created_as_it_was_sent_also_by_a_later_request(scene: Scene) -> None:
+    """Its record could not hold it: standard base64 is sent, and the other alphabet is that of documents."""
+    world, trace = scene.world, Random(1).randbytes(600_000)
+    body = {"tenant": "abc", "id": "1", "trace": b64encode(trace).decode()}
+    world.faults(Fault("PutItem", killed, nth=2))
+    with pytest.raises(Ended):
+        scene.create(body, model=Report)
+    [record] = scene.kept()
+    assert len(record["item_plan"]["S"]) < 1000
+    world.faults()
+    world.clock.at += LONGEST_SECONDS + 1
+
+    created, _ = scene.create(body, model=Report)
+
+    assert world.of(Report).get({"tenant": "abc", "id": "1"}, include=["trace"]).trace == trace
+    assert scene.create(body, model=Report) == (created, True)
 
 
 def test_a_record_without_an_answer_and_a_time_is_under_way(scene: Scene) -> None:

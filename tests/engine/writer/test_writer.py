@@ -193,6 +193,20 @@ def test_unreadable_messages_go_to_the_dead_letters_at_once_with_the_reason(
     assert world.store.depth(INTAKE).in_flight == 0
 
 
+@pytest.mark.parametrize("accepted_at", [10**399, 10**15, -1, True, 0.5, "now"], ids=lambda value: str(value)[:9])
+def test_a_time_of_acceptance_that_is_none_keeps_no_message_of_its_batch_from_being_done(
+    world: QueueWorld, accepted_at: object
+) -> None:
+    others = message(world, world.ping(0), accepted_at=accepted_at)
+    world.send(INTAKE, others, message(world, world.ping(1)))
+
+    world.poll(INTAKE)
+
+    assert ids(world) == ["p0", "p1"]
+    assert (world.tallies[-1].stored, len(world.tallies[-1].lags)) == (2, 1)
+    assert world.store.depth(INTAKE).in_flight == 0
+
+
 def test_characters_that_sqs_does_not_take_reach_the_table_and_the_dead_letters(world: QueueWorld) -> None:
     text = "a\ufffe\uffffb"
     user = a_user(id="1", display_name=text)

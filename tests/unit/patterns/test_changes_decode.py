@@ -11,7 +11,7 @@ from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import UndecodableItemError
 from dynashard.transport import Wire
 from dynashard_patterns import Change
-from dynashard_patterns.changes import decode, watched
+from dynashard_patterns.changes import decode, kind_of, watched
 
 pytestmark = pytest.mark.unit
 
@@ -133,6 +133,21 @@ def test_items_of_unwatched_entities_are_not_decoded() -> None:
 
     assert decode(record(None, unreadable), REGISTRY) is None
     assert decode(record(None, item()), watched([])) is None
+
+
+@pytest.mark.parametrize("expires", [{"S": "2026-11-20"}, {"N": "soon"}, {"NULL": True}], ids=str)
+@pytest.mark.parametrize("kind", [{"S": "theirs"}, {"N": "1"}], ids=str)
+def test_a_row_of_another_program_is_ignored_whatever_it_has_in_place_of_an_expiry_and_a_type(
+    expires: Wire, kind: Wire
+) -> None:
+    theirs = {"PK": {"S": "CONFIG"}, "SK": {"S": "v1"}, "Type": kind, "ExpiresAt": expires}
+
+    for old, new in ((None, theirs), (theirs, {**theirs, "a": {"S": "b"}}), (theirs, None)):
+        assert decode(record(old, new), REGISTRY) is None
+
+
+def test_an_item_without_a_time_in_place_of_its_expiry_has_not_expired() -> None:
+    assert kind_of(record(item(ExpiresAt={"S": "1970"}), None)) == "deleted"
 
 
 def test_an_item_without_a_type_is_identified_by_its_keys() -> None:

@@ -15,7 +15,7 @@ from dynashard.errors import DeclarationError, InvalidKeyError, InvalidQueryErro
 from dynashard_patterns.rollups import Level, RollUps, divide
 from dynashard_patterns.rollups.levels import MAX_SPANS, check_range
 from dynashard_patterns.rollups.packing import MOST_WRITES, packed
-from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, roll_ups
+from tests.beats import BEATS, NOON, REGISTRY, Beat, Months, Sums, roll_ups
 
 pytestmark = pytest.mark.unit
 
@@ -269,6 +269,7 @@ class Strewn(
         ({"by_time": "by_place"}, "has no index by_place"),
         ({"spread": 0}, "spread of 0"),
         ({"into": {}}, "at least one"),
+        ({"into": {Sums: ("day",), Months: ()}}, "each entity has at least one"),
         ({"into": {Sums: ("day", "day")}}, "each level is summed up into one entity"),
         ({"into": {Sums: ("decade",)}}, "'decade' is not one of minute, hour, day, month"),
         ({"keep": {"decade": timedelta(1)}}, "'decade' is not one of"),

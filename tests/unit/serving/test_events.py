@@ -136,13 +136,21 @@ def test_a_change_has_one_id_however_often_it_comes_and_no_other_change_has_it()
         change("updated", memo("a", "r2"), memo("a", "r1")),
         change("deleted", memo("a", "r1"), None),
         change("expired", memo("a", "r1"), None),
-        change("created", None, memo("a", None), sequence="7"),
-        change("created", None, memo("a", None), sequence="8"),
+        change("created", None, memo("a", ""), sequence="7"),
+        change("created", None, memo("a", ""), sequence="8"),
+        change("updated", memo("a", "r1", "one"), memo("a", "r1", "two"), sequence="9"),
+        change("updated", memo("a", "r1", "two"), memo("a", "r1", "one"), sequence="10"),
     ]
     first, again = ([Events(of=Memo).event(each).document["id"] for each in changes] for _ in range(2))
 
     assert first == again
     assert len(set(first)) == len(changes)
+
+
+def test_what_another_program_stored_without_a_revision_has_none_in_its_event() -> None:
+    event = Events(of=Memo).event(change("updated", memo("a", ""), memo("a", "r1")))
+
+    assert (event.document["previous"], event.document["revision"]) == (None, "r1")
 
 
 def test_kinds_that_are_not_declared_are_not_published() -> None:

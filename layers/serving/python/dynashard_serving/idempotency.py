@@ -217,7 +217,7 @@ class IdempotentCreates:
             _CLAIM: {"S": claim},
             _BODY: {"S": _digest(attempt.body)},
             **_subject(attempt),
-            _PLAN: {"S": _added(representation(attempt.item, None), attempt.body)},
+            _PLAN: {"S": _plan_of(attempt)},
             _UNTIL: _milliseconds(now + attempt.seconds),
         }
         try:
@@ -299,6 +299,16 @@ class IdempotentCreates:
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             },
         )
+
+
+def _plan_of(attempt: Attempt) -> str:
+    """Return the plan of an attempt, as `_added`.
+
+    Attachments are in it as they were sent, however the item has them: a record could not hold them.
+    """
+    document, attachments = representation(attempt.item, None), definition(type(attempt.item)).attachments
+    sent = {name: attempt.body[name] for name in attachments if name in document and name in attempt.body}
+    return _added({**document, **sent}, attempt.body)
 
 
 def _planned(attempt: Attempt, kept: Wire) -> Entity:

@@ -29,6 +29,8 @@ from dynashard_serving.tenants import TenantRule
 OPERATIONS: Final = ("create", "put", "update", "delete")
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 """SQS's limit for a message with its attributes, and for all messages of one call."""
+_LAST_MILLISECOND: Final = 253_402_300_799_999
+"""The last one of the year 9999: no date is later."""
 NOT_SENDABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that SQS does not take: depending on its version it refuses the message, or stores U+FFFD instead."""
 
@@ -118,7 +120,7 @@ class Message:
         patch: the merge patch of an `update`.
         operation_id: of the record of its outcome; None if no caller waits.
         conditions: what must hold of the item.
-        accepted_at: when the API accepted it, in epoch milliseconds.
+        accepted_at: when the API accepted it, in epoch milliseconds; None if the message does not say.
         request_id: the gateway's id of the request that was accepted, for the log; empty if it is not known.
         redriven: whether it was taken out of the dead-letter queue.
         document: the message as it came.
@@ -160,7 +162,7 @@ class Message:
             patch=document.get("patch"),
             operation_id=_optional_text(document, "operation_id"),
             conditions=Conditions(_revisions(document, "if_match"), _revisions(document, "if_none_match")),
-            accepted_at=accepted if isinstance(accepted, int) else None,
+            accepted_at=accepted if type(accepted) is int and 0 <= accepted <= _LAST_MILLISECOND else None,
             request_id=_text_or_nothing(document.get("request_id")),
             redriven=document.get("redriven") is True,
             document=document,

@@ -107,9 +107,7 @@ class AttachmentRepository(Generic[E]):
             if current is None:
                 return self._item_write(Kind.CREATE, item, attributes, created=None)
             created = self._builder.stored_stamp(current) if entity.created_fields else None
-            at, read = revision_in(current), over
-            if over is None and entity.versions.differs(current):
-                read = self._builder.read(current)
+            at, read = revision_in(current), self._builder.read(current) if over is None else over
             return self._item_write(Kind.ALTER, item, attributes, created=created, if_match=at, over=read)
 
         with self._versions(entity.key_of(item), self._named(item)) as fresh:

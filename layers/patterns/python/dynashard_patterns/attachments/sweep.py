@@ -95,11 +95,23 @@ def _unreferenced(
     store: Store, entity: EntityDefinition[Any], name: str, versions: list[Manifest], grace: float
 ) -> list[Manifest]:
     """Those of the versions that no item points to."""
-    reader = reader_of(
-        structs.replace(store, runtime=store.runtime._replace(clock=lambda: store.runtime.clock() - grace)), entity
-    )
+    reader = reader_of(_Forgiving(**structs.asdict(store), grace=grace), entity)
     items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))
     return [each for each in versions if not _points(items.get(each.place.key), name, each)]
+
+
+class _Forgiving(Store, frozen=True):
+    """A store whose readers find items up to `grace` seconds after they have expired.
+
+    Its clock is that of the others, because views of shard counts end by it. By a clock that is behind, a reader would
+    take an answer for timely that a resize has overtaken, and an item that has moved for one that is gone.
+    """
+
+    grace: float = 0.0
+
+    def now(self) -> int:
+        """Return the time by which items expire, in epoch seconds."""
+        return int(self.runtime.clock() - self.grace)
 
 
 def _points(item: Wire | None, name: str, version: Manifest) -> bool:

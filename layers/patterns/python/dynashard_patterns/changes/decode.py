@@ -20,9 +20,9 @@ A moved copy bears `MovedFrom` until its next real write, which is reported as `
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, definition, expiry
 from dynashard.routing import logical_partition_of
-from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
+from dynashard.schema import INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
 from dynashard_patterns.changes.change import Change, Kind
 
@@ -88,8 +88,8 @@ def _lasting(old: Wire, new: Wire) -> bool:
 
 def _past(image: Wire, record: Mapping[str, Any]) -> bool:
     """Whether an item was gone for readers when the record was written."""
-    expires, at = image.get(EXPIRES_AT), record["dynamodb"].get("ApproximateCreationDateTime")
-    return expires is not None and at is not None and float(expires["N"]) <= float(at)
+    at, ends = record["dynamodb"].get("ApproximateCreationDateTime"), expiry(image)
+    return at is not None and ends is not None and ends <= float(at)
 
 
 def _by_ttl(record: Mapping[str, Any]) -> bool:
@@ -100,7 +100,8 @@ def _by_ttl(record: Mapping[str, Any]) -> bool:
 def entity_of(image: Wire, registry: Mapping[str, EntityDefinition[Any]]) -> EntityDefinition[Any] | None:
     """Return the entity of a stored item, by its type or else by its keys; None if it is none of the registry."""
     if TYPE in image:
-        return registry.get(image[TYPE]["S"])
+        # Another program may have stored something else under this name.
+        return registry.get(image[TYPE].get("S"))
     return next((entity for entity in registry.values() if _fits(entity, image)), None)
 
 

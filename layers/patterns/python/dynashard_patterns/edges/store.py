@@ -66,7 +66,7 @@ class EdgeStore(Generic[E]):
         Args:
             tenant_id: whose graph.
             one: the node that follows.
-            other: the node that is followed.
+            other: the node that is followed; not the same one if both ways have one name.
             fields: further fields of the edge, if its class has any.
 
         Raises:
@@ -78,6 +78,11 @@ class EdgeStore(Generic[E]):
         same, and 2 read units in 1 round trip more.
         """
         pair = self._pair(tenant_id, one, other, fields)
+        if self._items.entity.key_of(pair[0]) == self._items.entity.key_of(pair[1]):
+            message = (
+                f"{one} cannot have an edge to itself: both ways are called {self._edges.forward}. Name another node."
+            )
+            raise InvalidValueError(message, field="other")
         steps = [step for item in pair for step in self._creating(item)]
         for _ in range(RACES):
             try:
@@ -107,12 +112,14 @@ class EdgeStore(Generic[E]):
         Cost: as `add`.
         """
         keys = self._keys(tenant_id, one, other)
+        if keys[0] == keys[1]:
+            raise self._none(one, other)
         for _ in range(RACES):
             if self._tried([*self._deleting(keys[0], if_match), *self._deleting(keys[1])]):
                 return
             there = self._items.batches.get(keys, consistent=True, strict=True)
             if there == [None, None]:
-                raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
+                raise self._none(one, other)
             current = None if there[0] is None else there[0].revision
             if if_match not in (None, current):
                 message = f"The edge {self._edges.forward} from {one} to {other} has changed. Read it again."
@@ -200,6 +207,9 @@ class EdgeStore(Generic[E]):
         ends = (edge.node, edge.other) if forward else (edge.other, edge.node)
         first, second = self._pair(edge.tenant_id, *ends, fields, since=edge.since)
         return second if forward else first
+
+    def _none(self, one: str, other: str) -> NotFoundError:
+        return NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
 
     def _tried(self, steps: Sequence[Step]) -> bool:
         """Do steps, and return whether their preconditions held."""

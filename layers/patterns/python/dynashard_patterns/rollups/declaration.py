@@ -98,8 +98,8 @@ class Summing(Generic[E]):
         for level in (*levels, *self.keep):
             if level not in tuple(Level):
                 self._refuse(f"level {level!r} is not one of {', '.join(Level)}")
-        if not levels or len(set(levels)) < len(levels):
-            self._refuse("each level is summed up into one entity, and there is at least one")
+        if not levels or not all(self.into.values()) or len(set(levels)) < len(levels):
+            self._refuse("each level is summed up into one entity, and each entity has at least one")
         for model in self.into:
             self._check_rows(definition(model))
         of.add_check(f"roll-ups:{self.name}", self._check_keys)
@@ -162,8 +162,17 @@ class Summing(Generic[E]):
         """The row of one level that an item is counted in."""
         start = level.start(at)
         key = {**{name: getattr(item, name) for name in self.by(model)}, LEVEL: level, START: start}
+        return Row(model, tuple(sorted(key.items())), self._expiry(level, start))
+
+    def _expiry(self, level: Level, start: datetime) -> datetime | None:
+        """When the row of a span expires; None for one that is kept for ever, or until after the last of all times."""
         kept = self.keep.get(level)
-        return Row(model, tuple(sorted(key.items())), None if kept is None else level.end(start) + kept)
+        if kept is None:
+            return None
+        try:
+            return level.end(start) + kept
+        except OverflowError:
+            return None
 
     def mark(self, item: E) -> str:
         """The id of the `Counted` of an item."""

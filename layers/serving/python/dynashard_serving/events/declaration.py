@@ -9,7 +9,7 @@ from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
 from dynashard_patterns.changes import Change, Consumer, Kind
 from dynashard_serving.documents import Document, part, representation, unasked
-from dynashard_serving.events.event import Event, identifier
+from dynashard_serving.events.event import Event, identifier, revision_of
 from dynashard_serving.events.publishing import Publish
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -71,8 +71,8 @@ class Events:
             "entity": known.name,
             "kind": change.kind,
             "key": part(self.of, change.key),
-            "revision": None if change.new is None else change.new.revision,
-            "previous": None if change.old is None else change.old.revision,
+            "revision": revision_of(change.new),
+            "previous": revision_of(change.old),
         }
         if self.before and change.old is not None:
             document["before"] = self._shown(change.old)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
+from dynashard.entity import Entity
 from dynashard_patterns.changes import Change
 from dynashard_serving.documents import Document, written
 
@@ -65,12 +66,17 @@ def size(entry: Mapping[str, Any]) -> int:
 
 def identifier(entity: str, change: Change) -> str:
     """Return the id of a change: the same each time it is delivered, and of no other change."""
-    revisions = [None if item is None else item.revision for item in (change.old, change.new)]
-    # What another program wrote has no revision.
-    about = [change.sequence] if not any(revisions) else revisions
+    revisions = [revision_of(change.old), revision_of(change.new)]
+    # What another program writes has no revision, or leaves it as it was.
+    about = [change.sequence] if revisions[0] == revisions[1] else revisions
     key = to_jsonable_python(dict(change.key))
     text = json.dumps([entity, change.kind, key, *about], sort_keys=True, separators=(",", ":"))
     return blake2b(text.encode(), digest_size=_ID_BYTES).hexdigest()
+
+
+def revision_of(item: Entity | None) -> str | None:
+    """Return the revision of an item; None if there is no item, or if another program wrote it without one."""
+    return None if item is None else item.revision or None
 
 
 def _text_of(at: float) -> str:

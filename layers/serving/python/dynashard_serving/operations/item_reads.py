@@ -72,9 +72,10 @@ class ItemReads:
         if not is_shown(request.conditions, item.revision):
             return Found(item.revision, None)
         document = representation(item, item.revision)
-        return Found(
-            item.revision, document if fields is None else {name: document[name] for name in (*fields, *include)}
-        )
+        if fields is not None:
+            # A required field that another version has not stored is None, as in a part that is read by itself.
+            document = {name: document.get(name) for name in (*fields, *include)}
+        return Found(item.revision, document)
 
 
 def is_shown(conditions: Conditions, revision: str | None) -> bool:

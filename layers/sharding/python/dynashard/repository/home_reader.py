@@ -104,8 +104,8 @@ class _Lookup:
     ) -> dict[ItemKey, _Marker | None]:
         """Add the live items to `found`; return the markers."""
         markers: dict[ItemKey, _Marker | None] = {}
-        clock = self._store.runtime.clock()
-        now = int(clock)
+        # What has expired is one question, and whether the view has ended is another.
+        now, clock = self._store.now(), self._store.runtime.clock()
         for key, places in asked.items():
             item = stored.get(key)
             if item is not None and clock <= places.view.expires and is_live(item, now):
