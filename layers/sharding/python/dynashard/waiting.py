@@ -93,12 +93,17 @@ def sleep(seconds: float) -> None:
         waiter.wakeup().wait(seconds)
 
 
+def wakeup() -> Wakeup:
+    """Return a new event for the present call to wait for."""
+    waiter = current()
+    return Event() if waiter is None else waiter.wakeup()
+
+
 def is_done(future: "ThreadFuture[Any]", seconds: float | None) -> bool:
     """Wait for work of another thread, at most so many seconds; return whether it has ended."""
-    waiter = current()
-    wakeup: Wakeup = Event() if waiter is None else waiter.wakeup()
-    future.add_done_callback(lambda _: wakeup.set())
-    return wakeup.wait(seconds) or future.done()
+    ended = wakeup()
+    future.add_done_callback(lambda _: ended.set())
+    return ended.wait(seconds) or future.done()
 
 
 def in_thread(work: Callable[[], T]) -> T:
@@ -148,11 +153,11 @@ class Turn:
         self._queue: deque[Wakeup] = deque()
 
     def __enter__(self) -> None:
-        while (wakeup := self._taken()) is not None:
+        while (later := self._taken()) is not None:
             try:
-                wakeup.wait()
+                later.wait()
             except BaseException:
-                self._leave(wakeup)
+                self._leave(later)
                 raise
 
     def __exit__(self, *_: object) -> None:
@@ -166,55 +171,18 @@ class Turn:
             if not self._held:
                 self._held = True
                 return None
-            waiter = current()
-            wakeup: Wakeup = Event() if waiter is None else waiter.wakeup()
-            self._queue.append(wakeup)
-            return wakeup
+            later = wakeup()
+            self._queue.append(later)
+            return later
 
-    def _leave(self, wakeup: Wakeup) -> None:
+    def _leave(self, later: Wakeup) -> None:
         """Give up waiting. What was woken already wakes the next one instead."""
         with self._lock:
-            if wakeup in self._queue:
-                self._queue.remove(wakeup)
+            if later in self._queue:
+                self._queue.remove(later)
             elif not self._held:
                 self._wake()
 
     def _wake(self) -> None:
-        if self._queue:
-            self._queue.popleft().set()
-
-
-class Turnstile:
-    """A condition without a lock, for the tasks of one event loop: `wait` until another one notifies."""
-
-    __slots__ = ("_queue",)
-
-    def __init__(self) -> None:
-        self._queue: deque[Wakeup] = deque()
-
-    def __enter__(self) -> None:
-        """Do nothing: tasks of one loop do not interrupt each other."""
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for a notification, at most so many seconds; return whether it came."""
-        waiter = current()
-        assert waiter is not None  # noqa: S101 - only tasks of the loop have it
-        wakeup = waiter.wakeup()
-        self._queue.append(wakeup)
-        try:
-            return wakeup.wait(seconds)
-        except BaseException:
-            if wakeup not in self._queue:
-                self.notify()
-            raise
-        finally:
-            if wakeup in self._queue:
-                self._queue.remove(wakeup)
-
-    def notify(self) -> None:
-        """Wake one of those that wait."""
         if self._queue:
             self._queue.popleft().set()
