@@ -111,18 +111,10 @@ class Dialer:
     def _connected(self, bound: Callable[[], float]) -> socket.socket:
         failure: OSError | None = None
         for family, address in self.addresses():
-            opened = socket.socket(family, socket.SOCK_STREAM)
             try:
-                opened.settimeout(bound())
-                opened.connect(address)
+                return _connected_to(family, address, bound())
             except OSError as error:
-                opened.close()
                 failure = error
-            except BaseException:
-                opened.close()
-                raise
-            else:
-                return opened
         raise failure or OSError("the endpoint's name has no address")
 
     def secured(self, opened: socket.socket, *, handshake: bool) -> socket.socket:
@@ -147,6 +139,17 @@ class Dialer:
                 except OSError as error:
                     raise unreadable(bundle, error) from error
             return self._context
+
+
+def _connected_to(family: socket.AddressFamily, address: tuple[object, ...], seconds: float) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.settimeout(seconds)
+        opened.connect(address)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 def set_options(opened: socket.socket) -> None:
