@@ -4,7 +4,8 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from typing import Any
+from threading import Event
+from typing import Any, NoReturn
 
 import orjson
 import pytest
@@ -90,6 +91,28 @@ def test_an_address_follows_one_of_a_family_that_this_machine_does_not_have(
     send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert sent_to([UNSUPPORTED, CLOSED, UNSUPPORTED], send, monkeypatch) == orjson.loads(FOUND.body)
+
+
+@pytest.mark.parametrize("send", FACES.values(), ids=FACES)
+def test_a_name_that_is_looked_up_for_long_ends_at_the_deadline(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    ended = Event()
+
+    def look_up(host: object, *_: object, **__: object) -> NoReturn:
+        asked.append(host)
+        ended.wait(5)
+        raise socket.gaierror("no such name")
+
+    settings = Settings("http://slow.example", "eu-west-1", "a", "b", operation_seconds=0.1)
+    with closing(transport_for(settings, {}, Attempts(4))) as transport, monkeypatch.context() as slow:
+        assert isinstance(transport, DirectTransport)
+        slow.setattr(socket, "getaddrinfo", look_up)
+        with pytest.raises(EngineUnavailableError, match="did not arrive by the operation's deadline"):
+            send(transport)
+        ended.set()
+
+    # What is under way serves the requests after it.
+    assert asked == [b"slow.example"]
 
 
 @pytest.mark.parametrize("send", FACES.values(), ids=FACES)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import traceback
 from datetime import UTC, datetime, timedelta
-from threading import Event
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +20,7 @@ from dynashard.transport.direct.endpoint import endpoint_of
 from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Call, Settings
 from dynashard_lab.bench.canned import Reply, canned_server
+from tests.no_threads import no_more_threads
 
 pytestmark = pytest.mark.unit
 
@@ -157,6 +158,21 @@ def test_a_slow_provider_ends_many_requests_at_their_deadline(provider: Provider
     answers.set()
 
     assert [type(each) for each in found] == [EngineUnavailableError] * 2
+
+
+def test_a_thread_that_cannot_be_started_fails_one_request_which_is_not_sent(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = ProviderCredentials(None)
+
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", no_more_threads)
+        with within(60), pytest.raises(EngineUnavailableError, match="can't start new thread"):
+            source("PutItem")
+
+    with within(60):
+        assert source("PutItem").access_key == "access_key-2"
+    assert provider.fetched == 2
 
 
 def test_no_credentials_at_all_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
-    from concurrent.futures import Future as ThreadFuture
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -97,13 +96,6 @@ def wakeup() -> Wakeup:
     """Return a new event for the present call to wait for."""
     waiter = current()
     return Event() if waiter is None else waiter.wakeup()
-
-
-def is_done(future: "ThreadFuture[Any]", seconds: float | None) -> bool:
-    """Wait for work of another thread, at most so many seconds; return whether it has ended."""
-    ended = wakeup()
-    future.add_done_callback(lambda _: ended.set())
-    return ended.wait(seconds) or future.done()
 
 
 def in_thread(work: Callable[[], T]) -> T:

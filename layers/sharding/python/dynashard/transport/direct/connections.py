@@ -10,7 +10,6 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from threading import RLock
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from msgspec import Struct
 from dynashard.transport.certificates import unreadable
 from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.forks import after_fork, own_lock
+from dynashard.transport.lookups import Lookup
 from dynashard.waiting import Wakeup, in_thread, wakeup
 
 Closing = Callable[[int], None]
@@ -86,13 +86,19 @@ class Dialer:
         self._is_address = ":" in endpoint.host or endpoint.host.replace(".", "").isdecimal()
         self._lock = own_lock(self)
         self._context: ssl.SSLContext | None = None
+        # The system's function for names neither ends at a deadline nor lets an event loop go on.
+        self._found = Lookup(self._look_up, "the addresses of the endpoint's name")
 
     def addresses(self) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
-        """Return the endpoint's addresses, in the order to try them; raises `OSError` if its name has none."""
-        look_up = partial(socket.getaddrinfo, self._host, self._endpoint.port, type=socket.SOCK_STREAM)
-        # The system's function for names has no way that does not block.
-        found = look_up() if self._is_address else in_thread(look_up)
+        """Return the endpoint's addresses, in the order to try them.
+
+        Raises `OSError` if its name has none, or if they are not known by the deadline in force.
+        """
+        found = self._look_up() if self._is_address else self._found.result()
         return [(family, address) for family, _, _, _, address in found]
+
+    def _look_up(self) -> list[Any]:
+        return socket.getaddrinfo(self._host, self._endpoint.port, type=socket.SOCK_STREAM)
 
     def open(self, bound: Callable[[], float]) -> socket.socket:
         """Return an open socket. Raises `OSError`.

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from dynashard.errors import ConfigurationError
+from dynashard.transport.classification import unreached
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import AwsSession, Settings
 from dynashard.transport.lookups import Lookup
@@ -95,13 +96,16 @@ class ProviderCredentials:
 
         from dynashard.transport.sdk import failure_of  # noqa: PLC0415
 
+        provided, last = self._provided, self._last
         try:
-            provided = self._provided
-            waits = provided is None or _refreshes(provided)
-            frozen = self._lookup.result(operation) if waits else provided.get_frozen_credentials()
+            if provided is None or _refreshes(provided):
+                frozen = self._lookup.result()
+            else:
+                frozen = provided.get_frozen_credentials()
         except (BotoCoreError, ClientError) as error:
             raise failure_of(operation, error) from error
-        last = self._last
+        except OSError as error:
+            raise unreached(operation, "LookupTimeout", str(error)) from error
         if last is None or last[0] != frozen:
             last = frozen, Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             self._last = last

@@ -155,8 +155,8 @@ class PendingAttempt:
             # Nothing waits for them later on, when a socket is ready.
             self._credentials = self._channel.credentials(self._call.operation)
             if self._connection is None:
-                self._put_off(self._channel.connect_timeout)
                 self._open_first()
+                self._put_off(self._channel.connect_timeout)
             else:
                 self._connection.set_timeout(0.0)
                 self._begin_writing(self._connection)
