@@ -54,6 +54,11 @@ class Lookup(Generic[T]):
             raise running.error
         return cast("T", running.result)
 
+    def begin(self) -> None:
+        """Begin the work if it is not under way, and do not wait for it. Raises `OSError` as `result`."""
+        with self._lock:
+            self._under_way()
+
     def _under_way(self) -> _Running[T]:
         if self._running is None:
             running = _Running[T]()

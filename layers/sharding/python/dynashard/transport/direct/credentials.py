@@ -4,7 +4,8 @@ Secrets are in no `repr`, so they reach neither logs nor tracebacks.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -13,6 +14,9 @@ from dynashard.transport.classification import unreached
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import AwsSession, Settings
 from dynashard.transport.lookups import Lookup
+
+_REQUIRED_SECONDS: Final = 600
+"""Botocore asks a provider 15 minutes before credentials expire, and waits for it from this long before."""
 
 
 class Credentials(Struct, frozen=True):
@@ -89,7 +93,8 @@ class ProviderCredentials:
             EngineUnavailableError: a provider does not answer, or not by the deadline in force; nothing was sent.
             ConfigurationError: there are no credentials, or the provider's service refuses them.
 
-        Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire.
+        Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire,
+            which requests wait for only in the last ten minutes.
         """
         # Only callers without keys need botocore.
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
@@ -99,6 +104,11 @@ class ProviderCredentials:
         provided, last = self._provided, self._last
         try:
             if provided is None or _refreshes(provided):
+                if last is not None and not _refreshes(provided, _REQUIRED_SECONDS):
+                    # These are valid for long enough, so a provider that is slow holds nobody up.
+                    with suppress(OSError):
+                        self._lookup.begin()
+                    return last[1]
                 frozen = self._lookup.result()
             else:
                 frozen = provided.get_frozen_credentials()
@@ -127,7 +137,7 @@ class ProviderCredentials:
         return found
 
 
-def _refreshes(provided: Any) -> bool:
-    """Whether credentials of botocore would ask their provider now."""
+def _refreshes(provided: Any, *seconds: int) -> bool:
+    """Whether credentials of botocore would ask their provider now, or expire in so many seconds."""
     refresh_needed = getattr(provided, "refresh_needed", None)
-    return refresh_needed is not None and bool(refresh_needed())
+    return refresh_needed is not None and bool(refresh_needed(*seconds))
