@@ -134,47 +134,68 @@ def map_tasks(waiter: Waiter, work: Callable[[T], R], members: Sequence[T], conc
 class Turn:
     """A lock that its holder may keep while it waits: for threads, for tasks of an event loop, and for both at once.
 
-    A task that finds a plain lock taken by another task of its thread would stop both for ever.
+    A task that finds a plain lock taken by another task of its thread would stop both for ever. What a task holds is
+    free once its loop is closed.
     """
 
-    __slots__ = ("_held", "_lock", "_queue")
+    __slots__ = ("_held", "_lock", "_loop", "_queue")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._held = False
-        self._queue: deque[Wakeup] = deque()
+        self._loop: AbstractEventLoop | None = None
+        self._queue: deque[tuple[Wakeup, AbstractEventLoop | None]] = deque()
 
     def __enter__(self) -> None:
-        while (later := self._taken()) is not None:
-            try:
-                later.wait()
-            except BaseException:
-                self._leave(later)
-                raise
+        self.acquire()
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def acquire(self, seconds: float | None = None) -> bool:
+        """Take the lock, and return whether it was free within so many seconds; None waits for as long as it takes."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while (later := self._taken()) is not None:
+            happened = False
+            try:
+                happened = later.wait(None if end is None else max(0.0, end - time.monotonic()))
+            finally:
+                if not happened:
+                    self._leave(later)
+            if not happened:
+                return False
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; whoever waits first is woken."""
         with self._lock:
             self._held = False
             self._wake()
 
     def _taken(self) -> Wakeup | None:
         """Take the lock, or return what happens when it is free again."""
+        waiter = current()
+        loop = None if waiter is None else waiter.loop
         with self._lock:
-            if not self._held:
-                self._held = True
+            if not self._held or (self._loop is not None and self._loop.is_closed()):
+                self._held, self._loop = True, loop
                 return None
             later = wakeup()
-            self._queue.append(later)
+            self._queue.append((later, loop))
             return later
 
     def _leave(self, later: Wakeup) -> None:
         """Give up waiting. What was woken already wakes the next one instead."""
         with self._lock:
-            if later in self._queue:
-                self._queue.remove(later)
+            left = [each for each in self._queue if each[0] is not later]
+            if len(left) < len(self._queue):
+                self._queue = deque(left)
             elif not self._held:
                 self._wake()
 
     def _wake(self) -> None:
-        if self._queue:
-            self._queue.popleft().set()
+        while self._queue:
+            later, loop = self._queue.popleft()
+            if loop is None or not loop.is_closed():
+                later.set()
+                return
