@@ -167,7 +167,7 @@ class Turn:
         return True
 
     def release(self) -> None:
-        """Give the lock back; whoever waits first is woken."""
+        """Give the lock back, and wake the first of those that wait."""
         with self._lock:
             self._held = False
             self._wake()
