@@ -9,7 +9,7 @@ from dynashard_client.answers import refusal_in, refused
 from dynashard_client.documents import TENANT, written
 from dynashard_client.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
 from dynashard_client.resource import Resource
-from dynashard_client.retries import LostError
+from dynashard_client.retries import LostError, unsent
 from dynashard_client.steps import Request
 
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
@@ -88,8 +88,13 @@ class LambdaTransport:
         from botocore.exceptions import (  # noqa: PLC0415 -- an extra
             BotoCoreError,
             ClientError,
+            ConnectTimeoutError,
+            CredentialRetrievalError,
+            EndpointConnectionError,
             HTTPClientError,
             IncompleteReadError,
+            MetadataRetrievalError,
+            ProxyConnectionError,
         )
 
         try:
@@ -107,6 +112,10 @@ class LambdaTransport:
             if status >= _SERVER_ERROR:
                 raise LostError(_unreachable(error)) from error
             raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
+        except (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError) as error:
+            raise unsent(error) from error
+        except (CredentialRetrievalError, MetadataRetrievalError) as error:
+            raise unsent(f"there are no credentials: {error}") from error
         except (HTTPClientError, IncompleteReadError) as error:
             raise LostError(_unreachable(error)) from error
         except BotoCoreError as error:

@@ -7,6 +7,7 @@ import urllib3
 
 from dynashard_client.resource import Resource
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
+from dynashard_client.retries import unsent
 from dynashard_client.steps import Request, run
 
 Token = str | Callable[[], str]
@@ -45,6 +46,8 @@ class RestTransport:
         headers = {**request.headers, "Authorization": f"Bearer {token}"}
         try:
             answer = self._pool.request(request.method, request.url, body=request.body, headers=headers, redirect=False)
+        except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
+            raise unsent(error) from error
         except urllib3.exceptions.HTTPError as error:
             raise lost(str(error)) from error
         return HttpAnswer(answer.status, answer.headers, answer.data)

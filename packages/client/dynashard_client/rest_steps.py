@@ -327,7 +327,7 @@ def _refuse(answer: HttpAnswer) -> None:
         _refuse_as_gateway(answer.status)
         return
     header = answer.headers.get("Retry-After", "")
-    retry_after = int(header) if header.isdigit() else None
+    retry_after = int(header) if header.isascii() and header.isdecimal() else None
     error = refusal_in(problem, status=answer.status, retry_after=retry_after, request_id=problem.get("request_id"))
     raise LostError(error) if error.code == "internal_error" else error
 

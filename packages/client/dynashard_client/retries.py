@@ -28,6 +28,11 @@ class LostError(Exception):
         self.error = error
 
 
+def unsent(reason: object) -> EngineUnavailableError:
+    """Return the error of a request for which there was no connection: nothing was done, so it can be sent again."""
+    return EngineUnavailableError(f"The backend cannot be reached ({reason}): nothing was done.", retry_after=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Retries:
     """How often requests are sent, and how long to wait in between.

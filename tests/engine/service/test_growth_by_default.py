@@ -16,6 +16,7 @@ from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled
 from dynashard.transport import Transport, Wire
 from tests.engine.topology.topology_world import Clock, topology_table_on
+from tests.no_threads import no_more_threads
 from tests.waiting import until
 
 pytestmark = pytest.mark.engine
@@ -149,6 +150,27 @@ def test_what_ends_the_thread_is_reported_and_the_next_request_starts_another(sc
     until(lambda: script.resharder.status(SCOPE).count == 4 and not script.resharder.busy())
     driver.close()
     assert len(failed) == 1
+
+
+def test_a_thread_that_cannot_be_started_is_started_by_the_next_request(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = BackgroundDriver(script.resharder_on(script.inner), failed=list[Exception]().append, log=lambda _: None)
+    script.resharder.start(SCOPE, 4)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more_threads)
+        with pytest.raises(RuntimeError):
+            driver.requested()
+    driver.close()
+
+    driver = BackgroundDriver(script.resharder_on(script.inner), failed=list[Exception]().append, log=lambda _: None)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more_threads)
+        with pytest.raises(RuntimeError):
+            driver.requested()
+    driver.requested()
+    until(lambda: script.resharder.status(SCOPE).count == 4 and not script.resharder.busy())
+    driver.close()
 
 
 def test_without_a_driver_the_request_waits_for_a_worker(script: Script) -> None:

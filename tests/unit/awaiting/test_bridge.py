@@ -13,7 +13,7 @@ import pytest
 from dynashard import waiting
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.waiting import Turn, map_tasks
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, until
 
 pytestmark = pytest.mark.unit
 require_greenlet()
@@ -192,6 +192,36 @@ def test_a_turn_goes_on_to_others_when_those_before_them_are_cancelled(cancelled
     asyncio.run(main())
 
     assert set(order) == set(range(5)) - cancelled
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["holds it", "waits for it"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_turn_is_free_for_others_once_the_loop_of_a_task_is_closed(*, holds: bool) -> None:
+    turn, tasks = Turn(), list[Any]()
+
+    def work() -> None:
+        with turn:
+            waiting.sleep(HANG_SECONDS)
+
+    async def begin() -> None:
+        tasks.append(asyncio.ensure_future(run(work)))
+        await asyncio.sleep(0)
+
+    if not holds:
+        turn.acquire()
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    with ThreadPoolExecutor(1) as pool:
+        after = None
+        if not holds:
+            after = pool.submit(turn.acquire, HANG_SECONDS)
+            until(lambda: len(turn._queue) == 2)
+        loop.close()
+        if after is not None:
+            turn.release()
+            assert after.result()
+        else:
+            assert turn.acquire(0)
 
 
 def test_a_call_keeps_nothing_alive_after_it_has_ended() -> None:

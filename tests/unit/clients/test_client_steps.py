@@ -24,6 +24,7 @@ from dynashard_client import (
     RefusedError,
     Retries,
 )
+from dynashard_client.errors import OverloadedError
 from dynashard_client.resource import Resource
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
 from dynashard_client.steps import Request, Steps, awaited, run
@@ -127,6 +128,16 @@ def test_a_refusal_for_now_is_waited_out_as_long_as_its_header_says(users: Using
 
     assert users(script)("get", "ada").id == "ada"
     assert script.pauses == [7.1, 7.2]
+
+
+@pytest.mark.parametrize("header", ["soon", "1.5", "-1", "\N{SUPERSCRIPT TWO}", ""])
+def test_a_header_that_names_no_whole_seconds_is_not_waited_for(users: Using, header: str) -> None:
+    script = Scripted(problem(503, "overloaded", ("Retry-After", header)))
+
+    with pytest.raises(OverloadedError):
+        users(script)("get", "ada")
+
+    assert script.pauses == []
 
 
 def test_the_gateway_is_waited_for_a_second(users: Using) -> None:

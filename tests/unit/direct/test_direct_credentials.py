@@ -4,8 +4,9 @@ import logging
 import subprocess
 import sys
 import traceback
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from threading import Event
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,8 @@ from dynashard.transport.direct.endpoint import endpoint_of
 from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Call, Settings
 from dynashard_lab.bench.canned import Reply, canned_server
+from tests.no_threads import no_more_threads
+from tests.waiting import HANG_SECONDS, until
 
 pytestmark = pytest.mark.unit
 
@@ -157,6 +160,91 @@ def test_a_slow_provider_ends_many_requests_at_their_deadline(provider: Provider
     answers.set()
 
     assert [type(each) for each in found] == [EngineUnavailableError] * 2
+
+
+class Expiring:
+    """A session whose credentials expire at a time. Their provider answers once `answers` is set."""
+
+    def __init__(self) -> None:
+        self.now = datetime.now(UTC)
+        self.expires = self.now + timedelta(hours=1)
+        self.fetched = 0
+        self.answers = Event()
+
+    def minutes_left(self, minutes: int) -> None:
+        """Let time pass until they are valid for only so many minutes."""
+        self.now = self.expires - timedelta(minutes=minutes)
+
+    def credentials(self) -> RefreshableCredentials:
+        return RefreshableCredentials("old", "secret", "token", self.expires, self._fetched, "test", lambda: self.now)
+
+    def _fetched(self) -> dict[str, str]:
+        self.fetched += 1
+        self.answers.wait(HANG_SECONDS)
+        later = (self.now + timedelta(hours=1)).isoformat()
+        return {"access_key": "new", "secret_key": "secret", "token": "token", "expiry_time": later}
+
+
+@pytest.fixture
+def expiring(monkeypatch: pytest.MonkeyPatch) -> Iterator[Expiring]:
+    expiring = Expiring()
+    session = SimpleNamespace(get_credentials=expiring.credentials)
+    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile, _session: session)
+    yield expiring
+    expiring.answers.set()
+
+
+def test_a_slow_provider_holds_nobody_up_while_credentials_are_valid(expiring: Expiring) -> None:
+    source = ProviderCredentials(None)
+    source("GetItem")
+
+    expiring.minutes_left(12)
+    with within(60):
+        assert [source("PutItem").access_key for _ in range(5)] == ["old"] * 5
+    assert expiring.fetched == 1
+    expiring.answers.set()
+    until(lambda: source("PutItem").access_key == "new")
+
+    assert expiring.fetched == 1
+
+
+def test_a_slow_provider_is_waited_for_in_the_last_minutes(expiring: Expiring) -> None:
+    source = ProviderCredentials(None)
+    source("GetItem")
+
+    expiring.minutes_left(9)
+    with within(0.05), pytest.raises(EngineUnavailableError, match="did not arrive by the operation's deadline"):
+        source("PutItem")
+    expiring.answers.set()
+
+    assert source("PutItem").access_key == "new"
+
+
+def test_a_thread_that_cannot_be_started_leaves_valid_credentials_in_use(
+    expiring: Expiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = ProviderCredentials(None)
+    source("GetItem")
+    expiring.minutes_left(12)
+
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", no_more_threads)
+        assert source("PutItem").access_key == "old"
+
+
+def test_a_thread_that_cannot_be_started_fails_one_request_which_is_not_sent(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = ProviderCredentials(None)
+
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", no_more_threads)
+        with within(60), pytest.raises(EngineUnavailableError, match="can't start new thread"):
+            source("PutItem")
+
+    with within(60):
+        assert source("PutItem").access_key == "access_key-2"
+    assert provider.fetched == 2
 
 
 def test_no_credentials_at_all_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:

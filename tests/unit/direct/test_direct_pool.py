@@ -1,12 +1,15 @@
 """The pool: the connection used last comes first, dead ones are replaced, and the number is bounded."""
 
+import asyncio
 import socket
 import sys
 from collections.abc import Iterator
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
+from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.transport.direct.connections import MAX_IDLE_SECONDS, Connection, ConnectionPool, ConnectionsInUseError
 from tests.waiting import HANG_SECONDS, until
 
@@ -163,6 +166,90 @@ def test_a_caller_who_waits_for_a_closed_pool_may_open_a_connection(pairs: Pairs
     thread.join()
 
     assert waited == [None]
+
+
+def test_callers_are_served_in_the_order_in_which_they_came(pairs: Pairs) -> None:
+    held, busy = pairs.connection(), pairs.connection()
+    served: list[list[Connection | None]] = [[], []]
+
+    def waits(place: int) -> Thread:
+        thread = Thread(target=lambda: served[place].append(pairs.pool.acquire(HANG_SECONDS)))
+        thread.start()
+        until(lambda: len(pairs.pool._queue) == place + 1)
+        return thread
+
+    first, second = waits(0), waits(1)
+    pairs.pool.release(busy)
+    # It belongs to the first one already, whether or not that thread has run since.
+    with pytest.raises(ConnectionsInUseError):
+        pairs.pool.acquire(0.0)
+    first.join()
+    assert served == [[busy], []]
+    pairs.pool.release(held)
+    second.join()
+
+    assert served == [[busy], [held]]
+
+
+def test_who_waits_may_open_a_connection_in_place_of_one_that_died(pairs: Pairs) -> None:
+    held, busy = pairs.connection(), pairs.connection()
+    waited: list[Connection | None] = []
+    thread = Thread(target=lambda: waited.append(pairs.pool.acquire(HANG_SECONDS)))
+    thread.start()
+    until(lambda: bool(pairs.pool._queue))
+
+    pairs.ends[1].close()
+    pairs.pool.release(busy)
+    thread.join()
+
+    assert waited == [None]
+    assert busy.socket.fileno() == -1
+    with pytest.raises(ConnectionsInUseError):
+        pairs.pool.acquire(0.0)
+    pairs.pool.release(held)
+    assert pairs.pool.acquire(0.0) is held
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["waits", "is served"])
+def test_a_caller_that_is_cancelled_leaves_its_place_to_the_next(pairs: Pairs, *, served: bool) -> None:
+    async def main() -> list[Any]:
+        require_greenlet()
+        held, busy = pairs.connection(), pairs.connection()
+        waiting = [asyncio.ensure_future(run(pairs.pool.acquire, HANG_SECONDS)) for _ in range(2)]
+        await asyncio.sleep(0)
+        if served:
+            pairs.pool.release(busy)
+            waiting[0].cancel()
+        else:
+            waiting[0].cancel()
+            await asyncio.sleep(0)
+            pairs.pool.release(busy)
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        pairs.pool.release(held)
+        return [type(found[0]), found[1] is (None if served else busy)]
+
+    assert asyncio.run(main()) == [asyncio.CancelledError, True]
+
+
+def test_a_task_that_sends_one_request_after_another_leaves_turns_to_others(pairs: Pairs) -> None:
+    def use(times: int) -> None:
+        for _ in range(times):
+            pairs.pool.release(pairs.pool.acquire(HANG_SECONDS) or Connection(socket.socket(), pairs.now, 0.0))
+            done.append(times)
+
+    async def main() -> None:
+        require_greenlet()
+        held, busy = pairs.connection(), pairs.connection()
+        tasks = [asyncio.ensure_future(run(use, times)) for times in (9, 1)]
+        await asyncio.sleep(0)
+        pairs.pool.release(busy)
+        await asyncio.gather(*tasks)
+        pairs.pool.release(held)
+
+    done: list[int] = []
+    asyncio.run(main())
+
+    assert done == [9, 1, *[9] * 8]
 
 
 def test_a_closed_pool_keeps_no_connection(pairs: Pairs) -> None:

@@ -1,5 +1,6 @@
 """The growth policy: which throttles request a larger count, when, and which are only reported."""
 
+from asyncio import CancelledError
 from threading import Barrier, Thread
 from typing import Any
 
@@ -345,6 +346,31 @@ def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
     assert world.events == [GrowthEvent.FAILED]
+
+
+@pytest.mark.parametrize("interruption", [CancelledError(), KeyboardInterrupt(), ValueError("not of the layer")])
+def test_a_caller_that_is_cancelled_while_its_count_is_read_leaves_it_to_the_next_after_a_minute(
+    interruption: BaseException,
+) -> None:
+    world, interruptions = World(), [interruption]
+
+    def read(scope: Scope) -> CountState:
+        if interruptions:
+            raise interruptions.pop()
+        return world.present(scope)
+
+    runtime = Runtime(lambda: world.now, world.sleep, lambda: 0.5)
+    growth = Growth(world.ask, read, runtime=runtime, settings=GrowthSettings(), waits=True)
+
+    with pytest.raises(type(interruption)):
+        growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    world.now += 59
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    assert world.asked == []
+    world.now += 1
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
 
 
 def test_a_count_that_cannot_be_read_is_read_again_after_a_minute() -> None:

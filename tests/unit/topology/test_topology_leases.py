@@ -1,5 +1,6 @@
 """Leased values: one thread reads at a time, and no expired value is returned."""
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -8,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
 from dynashard.topology.leases import Leases
+from dynashard.transport.deadline import within
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
@@ -57,6 +60,35 @@ def test_a_value_is_read_once_a_lease() -> None:
         source.pass_time(10)
 
     assert seen == ["value 1", "value 1", "value 1", "value 2", "value 2"]
+
+
+@pytest.mark.parametrize("keys", [("key", "key"), (1, 1 + 64)], ids=["one value", "values that share a lock"])
+def test_who_waits_for_the_read_of_another_ends_at_its_deadline(keys: tuple[Any, Any]) -> None:
+    leases: Leases[Any, str] = Leases(Runtime(), limit=100)
+    reading, ended = Event(), Event()
+
+    def slow(_: float) -> tuple[str, float]:
+        reading.set()
+        ended.wait(HANG_SECONDS)
+        return "slow", LEASE
+
+    def ask() -> str:
+        with within(0.05):
+            return leases.get(keys[1], lambda _: ("mine", LEASE))
+
+    async def asked() -> str:
+        require_greenlet()
+        return await run(ask)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(leases.get, keys[0], slow)
+        reading.wait()
+        for waits in (ask, lambda: asyncio.run(asked())):
+            with pytest.raises(EngineUnavailableError, match="still reading the topology at the deadline"):
+                waits()
+        ended.set()
+
+        assert (other.result(), leases.get(keys[0], slow)) == ("slow", "slow")
 
 
 def test_the_lease_counts_from_before_the_value_was_read() -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, current_thread
+from threading import Event, Thread, current_thread
 
 import pytest
 
@@ -13,6 +13,7 @@ from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import Call, Settings
 from dynashard.transport.sdk import SdkTransport
 from dynashard_lab.bench.canned import Asked, Reply, canned_server
+from tests.no_threads import no_more_threads
 
 pytestmark = pytest.mark.unit
 
@@ -92,6 +93,19 @@ def test_a_call_that_was_given_up_sends_nothing(late: Event) -> None:
     calls.run("GetItem", lambda: None)
 
     assert sent == []
+
+
+def test_a_thread_that_cannot_be_started_fails_one_call_which_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = BoundedCalls(1)
+
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", no_more_threads)
+        with within(60), pytest.raises(EngineUnavailableError, match="can't start new thread") as caught:
+            calls.run("PutItem", lambda: 1)
+
+    assert not isinstance(caught.value, OutcomeUnknownError)
+    with within(60):
+        assert calls.run("PutItem", lambda: 2) == 2
 
 
 def test_work_has_the_deadline_of_its_caller_and_raises_its_errors() -> None:

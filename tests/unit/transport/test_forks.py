@@ -5,6 +5,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -21,6 +22,7 @@ from dynashard.transport.direct.connections import ConnectionPool
 from dynashard.transport.direct.credentials import ProviderCredentials
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Settings
+from dynashard.transport.lookups import Lookup
 from dynashard.transport.sdk import SdkTransport
 from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.project.rooms import ROOT
@@ -182,6 +184,25 @@ def test_a_child_asks_providers_of_its_own_for_credentials(monkeypatch: pytest.M
     assert [provided("GetItem").access_key, len(opened)] == ["key", 1]
 
 
+def test_a_child_looks_up_what_another_thread_was_looking_up() -> None:
+    parent, asked, answers = os.getpid(), Event(), Event()
+
+    def name() -> str:
+        asked.set()
+        if os.getpid() == parent:
+            answers.wait()
+        return str(os.getpid() == parent)
+
+    lookup = Lookup(name, "a name")
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lookup.result)
+        asked.wait()
+        in_child = result_of(child_of(lookup.result))
+        answers.set()
+
+        assert (in_child, found.result()) == ("False", "True")
+
+
 def test_every_lock_of_the_layers_is_renewed_or_belongs_to_one_request() -> None:
     made: Counter[str] = Counter()
     for file in (ROOT / "layers").rglob("*.py"):
@@ -189,8 +210,8 @@ def test_every_lock_of_the_layers_is_renewed_or_belongs_to_one_request() -> None
         if re.search(r"\b(?:threading|asyncio|multiprocessing)\b", text):
             made[file.stem] += len(re.findall(r"\b(?:Lock|RLock|Semaphore|Event)\(", text))
 
-    # The first belongs to one request, as two of the calls' do; their other two are renewed with the transport. Two of
-    # those of waiting belong to one wait; the third is a turn's, which its owner renews. The others are renewed;
+    # The first belongs to one request, as two of the calls' do; their other two are renewed with the transport. One of
+    # those of waiting belongs to one wait; the other is a turn's, which its owner renews. The others are renewed;
     # `own_lock` makes all that are not here.
     assert {name: count for name, count in made.items() if count} == {
         "allowance": 1,
@@ -199,6 +220,7 @@ def test_every_lock_of_the_layers_is_renewed_or_belongs_to_one_request() -> None
         "driving": 1,
         "forks": 2,
         "leases": 1,
+        "lookups": 1,
         "sdk": 1,
-        "waiting": 3,
+        "waiting": 2,
     }

@@ -215,6 +215,31 @@ def test_reasons_without_text_are_ignored() -> None:
     assert (type(error), error.reasons) == (ThrottledError, ())
 
 
+@pytest.mark.parametrize("reasons", ["hot", {"reason": "hot"}, [None], ["hot"], [{"reason": None}], 5])
+def test_what_stands_in_place_of_the_reasons_of_a_throttle_says_nothing(reasons: Any) -> None:
+    error: Any = classify(Refusal("PutItem", 400, "ThrottlingException", "", {"throttlingReasons": reasons}))
+
+    assert (type(error), error.reasons) == (ThrottledError, ())
+
+
+@pytest.mark.parametrize("reasons", ["ConditionalCheckFailed", None, 5, {"Code": "None"}])
+def test_what_stands_in_place_of_the_reasons_of_a_cancellation_says_nothing(reasons: Any) -> None:
+    error: Any = classify(cancelled(reasons))
+
+    assert (type(error), error.reasons) == (TransactionCanceledError, ())
+
+
+def test_actions_of_a_cancellation_keep_their_places() -> None:
+    error: Any = classify(cancelled([None, {"Code": None}, {"Code": ["?"]}, {"Code": "ConditionalCheckFailed"}]))
+
+    assert [reason.condition_failed for reason in error.reasons] == [False, False, False, True]
+    assert [reason.refused for reason in error.reasons] == [False, False, True, True]
+
+
+def cancelled(reasons: Any) -> Refusal:
+    return Refusal("TransactWriteItems", 400, "TransactionCanceledException", "", {"CancellationReasons": reasons})
+
+
 @pytest.mark.parametrize(
     ("name", "blamed"),
     [
@@ -232,6 +257,14 @@ def test_a_message_that_blames_the_indexes_replaces_missing_reasons(name: str, *
 def test_the_waiting_time_of_an_answer_is_rounded_up_to_whole_seconds() -> None:
     assert classified("table_maximum_throttled").retry_after == 3
     assert classified("key_range_throttled").retry_after == 1
+
+
+@pytest.mark.parametrize("header", ["soon", "-5", "1e3", "9" * 5000])
+def test_a_waiting_time_that_is_not_one_is_a_second(header: str) -> None:
+    metadata = {"HTTPStatusCode": 400, "HTTPHeaders": {"x-amz-retry-after": header}}
+    answer = {"Error": {"Code": "ThrottlingException", "Message": ""}, "ResponseMetadata": metadata}
+
+    assert refusal_of("PutItem", answer).retry_after == 1
 
 
 def test_a_cancelled_transaction_has_a_reason_for_each_action_with_the_stored_item() -> None:

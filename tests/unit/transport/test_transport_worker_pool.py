@@ -1,7 +1,7 @@
 """Parallel calls: limited in number, in order, and without deadlocks."""
 
 from collections.abc import Iterator
-from threading import Barrier, Lock
+from threading import Barrier, Event, Lock, current_thread, main_thread
 
 import pytest
 
@@ -64,6 +64,29 @@ def test_the_first_error_in_the_order_of_the_calls_is_raised_after_all_have_ende
         pool.run(send, calls(10), 4)
 
     assert sorted(ended) == list(range(10))
+
+
+def test_an_interruption_ends_the_calls_that_have_not_begun() -> None:
+    sent: list[int] = []
+    begun, ends = Barrier(3), Event()
+
+    def send(call: Call) -> Wire:
+        sent.append(call.request["number"])
+        if len(sent) > 3:
+            return {}
+        begun.wait(HANG_SECONDS)
+        if current_thread() is main_thread():
+            raise KeyboardInterrupt
+        ends.wait(HANG_SECONDS)
+        return {}
+
+    pool = WorkerPool(2)
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(send, calls(100), 3)
+    ends.set()
+    pool.close()
+
+    assert sorted(sent) == [0, 1, 2]
 
 
 def test_calls_from_within_calls_do_not_wait_for_a_free_thread(pool: WorkerPool) -> None:

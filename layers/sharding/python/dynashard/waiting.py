@@ -9,11 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
-    from concurrent.futures import Future as ThreadFuture
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -93,12 +92,10 @@ def sleep(seconds: float) -> None:
         waiter.wakeup().wait(seconds)
 
 
-def is_done(future: "ThreadFuture[Any]", seconds: float | None) -> bool:
-    """Wait for work of another thread, at most so many seconds; return whether it has ended."""
+def wakeup() -> Wakeup:
+    """Return a new event for the present call to wait for."""
     waiter = current()
-    wakeup: Wakeup = Event() if waiter is None else waiter.wakeup()
-    future.add_done_callback(lambda _: wakeup.set())
-    return wakeup.wait(seconds) or future.done()
+    return Event() if waiter is None else waiter.wakeup()
 
 
 def in_thread(work: Callable[[], T]) -> T:
@@ -137,84 +134,68 @@ def map_tasks(waiter: Waiter, work: Callable[[T], R], members: Sequence[T], conc
 class Turn:
     """A lock that its holder may keep while it waits: for threads, for tasks of an event loop, and for both at once.
 
-    A task that finds a plain lock taken by another task of its thread would stop both for ever.
+    A task that finds a plain lock taken by another task of its thread would stop both for ever. What a task holds is
+    free once its loop is closed.
     """
 
-    __slots__ = ("_held", "_lock", "_queue")
+    __slots__ = ("_held", "_lock", "_loop", "_queue")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._held = False
-        self._queue: deque[Wakeup] = deque()
+        self._loop: AbstractEventLoop | None = None
+        self._queue: deque[tuple[Wakeup, AbstractEventLoop | None]] = deque()
 
     def __enter__(self) -> None:
-        while (wakeup := self._taken()) is not None:
-            try:
-                wakeup.wait()
-            except BaseException:
-                self._leave(wakeup)
-                raise
+        self.acquire()
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def acquire(self, seconds: float | None = None) -> bool:
+        """Take the lock, and return whether it was free within so many seconds; None waits for as long as it takes."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while (later := self._taken()) is not None:
+            happened = False
+            try:
+                happened = later.wait(None if end is None else max(0.0, end - time.monotonic()))
+            finally:
+                if not happened:
+                    self._leave(later)
+            if not happened:
+                return False
+        return True
+
+    def release(self) -> None:
+        """Give the lock back, and wake the first of those that wait."""
         with self._lock:
             self._held = False
             self._wake()
 
     def _taken(self) -> Wakeup | None:
         """Take the lock, or return what happens when it is free again."""
+        waiter = current()
+        loop = None if waiter is None else waiter.loop
         with self._lock:
-            if not self._held:
-                self._held = True
+            if not self._held or (self._loop is not None and self._loop.is_closed()):
+                self._held, self._loop = True, loop
                 return None
-            waiter = current()
-            wakeup: Wakeup = Event() if waiter is None else waiter.wakeup()
-            self._queue.append(wakeup)
-            return wakeup
+            later = wakeup()
+            self._queue.append((later, loop))
+            return later
 
-    def _leave(self, wakeup: Wakeup) -> None:
+    def _leave(self, later: Wakeup) -> None:
         """Give up waiting. What was woken already wakes the next one instead."""
         with self._lock:
-            if wakeup in self._queue:
-                self._queue.remove(wakeup)
+            left = [each for each in self._queue if each[0] is not later]
+            if len(left) < len(self._queue):
+                self._queue = deque(left)
             elif not self._held:
                 self._wake()
 
     def _wake(self) -> None:
-        if self._queue:
-            self._queue.popleft().set()
-
-
-class Turnstile:
-    """A condition without a lock, for the tasks of one event loop: `wait` until another one notifies."""
-
-    __slots__ = ("_queue",)
-
-    def __init__(self) -> None:
-        self._queue: deque[Wakeup] = deque()
-
-    def __enter__(self) -> None:
-        """Do nothing: tasks of one loop do not interrupt each other."""
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for a notification, at most so many seconds; return whether it came."""
-        waiter = current()
-        assert waiter is not None  # noqa: S101 - only tasks of the loop have it
-        wakeup = waiter.wakeup()
-        self._queue.append(wakeup)
-        try:
-            return wakeup.wait(seconds)
-        except BaseException:
-            if wakeup not in self._queue:
-                self.notify()
-            raise
-        finally:
-            if wakeup in self._queue:
-                self._queue.remove(wakeup)
-
-    def notify(self) -> None:
-        """Wake one of those that wait."""
-        if self._queue:
-            self._queue.popleft().set()
+        while self._queue:
+            later, loop = self._queue.popleft()
+            if loop is None or not loop.is_closed():
+                later.set()
+                return

@@ -5,16 +5,19 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
 from dynashard_client.resource import Resource
 from dynashard_client.rest import CONNECT_SECONDS
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
+from dynashard_client.retries import unsent
 from dynashard_client.steps import Request, awaited
 
 AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]]
+
+_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout)
 
 
 class AsyncRestTransport:
@@ -56,7 +59,8 @@ class AsyncRestTransport:
             return await self._answer(sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             # Some have no text, such as those of timeouts.
-            raise lost(str(error) or type(error).__name__) from error
+            reason = str(error) or type(error).__name__
+            raise unsent(reason) if isinstance(error, _NOT_SENT) else lost(reason) from error
 
     async def _answer(self, request: httpx.Request) -> HttpAnswer:
         async with self._connections().one() as connection:

@@ -42,8 +42,9 @@ class BackgroundDriver:
         with self._lock:
             self._due = True
             if self._thread is None and not self._closed:
-                self._thread = Thread(target=self._run, name="dynashard-resharding", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._run, name="dynashard-resharding", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def close(self) -> None:
         """End the thread after the slices of work that it has begun, at most about 3 seconds."""

@@ -214,6 +214,10 @@ class Growth:
             # Nothing was decided, so it is not left alone for as long as after a resize.
             self._recheck(scope.key)
             self._report_resize(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
+        except BaseException:
+            # The caller was cancelled, so nothing may have been decided here either.
+            self._recheck(scope.key)
+            raise
 
     def _keep_shards(self, scope: Scope) -> None:
         """Take back a resize that waits until shards are empty, at the first throttle: they are needed."""

@@ -156,8 +156,14 @@ def map_concurrently(work: Callable[[T], R], members: Sequence[T], concurrency: 
     if (waiter := waiting.current()) is not None:
         return waiting.map_tasks(waiter, work, members, concurrency)
     # Few processes need threads here.
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415
 
     with ThreadPoolExecutor(concurrency, thread_name_prefix="dynashard-batch") as pool:
-        futures = [pool.submit(copy_context().run, work, member) for member in members]
+        try:
+            futures = [pool.submit(copy_context().run, work, member) for member in members]
+            wait(futures)
+        except BaseException:
+            # The caller was interrupted, so nobody waits for what has not begun.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [future.result() for future in futures]

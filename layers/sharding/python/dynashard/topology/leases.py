@@ -1,6 +1,7 @@
 """Values that are read once and used only while their lease lasts."""
 
 from collections.abc import Callable, Hashable
+from math import inf
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
+from dynashard.transport.deadline import remaining
 from dynashard.transport.forks import after_fork
 from dynashard.waiting import Turn
 
@@ -52,22 +54,34 @@ class Leases(Generic[K, V]):
 
         `read` returns the value and its lease in seconds, which counts from before the call.
 
-        Raises `EngineUnavailableError` if reading took longer than the lease, repeatedly; and what `read` raises.
+        Raises `EngineUnavailableError` if reading took longer than the lease, repeatedly, or if another call was still
+        reading at the deadline in force; and what `read` raises.
         """
         held = self._held.get(key)
         # As in `_lasts`, which would take as long to call as to run.
         if held is not None and held.read <= self._clock() < held.until and self._monotonic() < held.monotonic_until:
             return held.value
-        with self._reading[hash(key) % _STRIPES]:
-            for _ in range(_TRIES):
-                if (held := self._held.get(key)) is not None and self._lasts(held):
-                    return held.value
-                forgotten, now, monotonic = self._forgotten, self._clock(), self._monotonic()
-                value, lease = read(now)
-                held = _Held(value, now, now + lease, monotonic + lease)
-                if self._lasts(held):
-                    self._keep(key, held, forgotten)
-                    return value
+        turn, left = self._reading[hash(key) % _STRIPES], remaining()
+        if not turn.acquire(None if left == inf else left):
+            raise EngineUnavailableError(
+                "Another call was still reading the topology at the deadline of this one. Try again.",
+                operation="BatchGetItem",
+            )
+        try:
+            return self._read(key, read)
+        finally:
+            turn.release()
+
+    def _read(self, key: K, read: Callable[[float], tuple[V, float]]) -> V:
+        for _ in range(_TRIES):
+            if (held := self._held.get(key)) is not None and self._lasts(held):
+                return held.value
+            forgotten, now, monotonic = self._forgotten, self._clock(), self._monotonic()
+            value, lease = read(now)
+            held = _Held(value, now, now + lease, monotonic + lease)
+            if self._lasts(held):
+                self._keep(key, held, forgotten)
+                return value
         raise EngineUnavailableError(
             "The topology takes longer to read than its lease lasts. Try again; if it goes on, raise "
             "TOPOLOGY_LEASE_SECONDS.",

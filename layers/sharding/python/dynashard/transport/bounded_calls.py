@@ -95,7 +95,11 @@ class BoundedCalls:
         if not self._free.acquire(timeout=None if left == inf else max(0.0, left)):
             raise unreached(operation, "ConnectionsInUseError", "all threads wait for answers to earlier requests")
         job = _Job(work)
-        self._hand_over(job)
+        try:
+            self._hand_over(job)
+        except RuntimeError as error:
+            self._free.release()
+            raise unreached(operation, "ThreadNotStartedError", str(error)) from error
         try:
             ended = job.ended.acquire(timeout=-1 if left == inf else max(0.0, remaining()) + GRACE)
         except BaseException:

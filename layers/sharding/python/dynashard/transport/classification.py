@@ -4,7 +4,7 @@ DynamoDB lists the reasons of a throttle as `ThrottlingReasons` in two exception
 A cancelled transaction has one code for each action, and names no throttled resource.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -173,16 +173,24 @@ def throttle_names(refusal: Refusal) -> tuple[str, ...]:
 
 
 def _throttle_reasons(body: Mapping[str, Any]) -> tuple[ThrottleReason, ...]:
-    found = body.get("ThrottlingReasons") or body.get("throttlingReasons") or ()
+    found = _members(body, "ThrottlingReasons") or _members(body, "throttlingReasons")
     pairs = ((each.get("reason") or each.get("Reason"), each.get("resource") or each.get("Resource")) for each in found)
-    return tuple(ThrottleReason(reason, resource or "") for reason, resource in pairs if reason)
+    return tuple(ThrottleReason(str(reason), str(resource or "")) for reason, resource in pairs if reason)
 
 
 def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, ...]:
     return tuple(
-        CancellationReason(entry.get("Code", CancellationReason.NONE), entry.get("Item"), entry.get("Message") or "")
-        for entry in body.get("CancellationReasons") or ()
+        CancellationReason(
+            str(entry.get("Code") or CancellationReason.NONE), entry.get("Item"), str(entry.get("Message") or "")
+        )
+        for entry in _members(body, "CancellationReasons")
     )
+
+
+def _members(body: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    """Return the members of a list in an answer. What another server sent in place of one says nothing."""
+    found = body.get(name)
+    return [each if isinstance(each, Mapping) else {} for each in found] if isinstance(found, list) else []
 
 
 def _throttled(refusal: Refusal) -> ThrottledError:

@@ -1,7 +1,7 @@
 """DynamoDB's JSON over HTTP, for every transport: bodies of requests, and the meaning of answers."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 import orjson
@@ -10,6 +10,9 @@ from dynashard.errors import EngineUnavailableError, InvalidValueError
 from dynashard.transport.classification import DAMAGED, Refusal, classify, throttle_names
 from dynashard.transport.deadline import remaining
 from dynashard.transport.interface import Wire, record_throttle
+
+_LONGEST_WAIT: Final = 7
+"""Digits of the milliseconds that an answer may ask to wait: less than three hours."""
 
 
 def body_of(operation: str, request: Mapping[str, Any]) -> bytes:
@@ -53,6 +56,8 @@ def refusal_of(operation: str, answer: Mapping[str, Any], attempt: int = 1) -> R
     """Return what a parsed error answer says; `attempt` is the number of the attempt that it answers."""
     metadata, error = answer["ResponseMetadata"], answer["Error"]
     wait = str(metadata["HTTPHeaders"].get("x-amz-retry-after", ""))
+    if not wait.isdecimal() or len(wait) > _LONGEST_WAIT:
+        wait = "0"
     return Refusal(
         operation=operation,
         status=metadata["HTTPStatusCode"],
@@ -61,7 +66,7 @@ def refusal_of(operation: str, answer: Mapping[str, Any], attempt: int = 1) -> R
         body=answer,
         attempts=attempt,
         # From milliseconds to the whole seconds of HTTP's Retry-After.
-        retry_after=max(1, -(-int(wait) // 1000)) if wait.isdecimal() else 1,
+        retry_after=max(1, -(-int(wait) // 1000)),
     )
 
 

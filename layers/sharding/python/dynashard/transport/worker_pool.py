@@ -28,7 +28,8 @@ class WorkerPool:
         """Send every call, in the context of the calling thread with its meters and deadline.
 
         At most `concurrency` are under way at a time, the calling thread's included. Returns the answers in the order
-        of the calls, or raises the first error in that order after all have ended.
+        of the calls, or raises the first error in that order after all have ended. An interruption ends it at once, and
+        no further call is sent.
         """
         waiting = deque(enumerate(calls))
         answers: dict[int, Outcome] = {}
@@ -48,10 +49,15 @@ class WorkerPool:
         helpers = min(concurrency, len(calls), self._threads + 1) - 1
         pool = self._started() if helpers > 0 else None
         under_way = [pool.submit(copy_context().run, work) for _ in range(helpers)] if pool else []
-        work()
-        for future in under_way:
-            if not future.cancel():
-                future.result()
+        try:
+            work()
+            for future in under_way:
+                if not future.cancel():
+                    future.result()
+        except BaseException:
+            # The caller was interrupted, so nobody waits for the calls that are not under way.
+            waiting.clear()
+            raise
         if errors:
             raise errors[min(errors)]
         return [answers[at] for at in range(len(calls))]

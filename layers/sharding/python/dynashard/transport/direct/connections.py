@@ -8,16 +8,18 @@ Lambda does not notice a reset, and if anything can be read from it, which is a 
 import select
 import socket
 import ssl
-import time
+from collections import deque
 from collections.abc import Callable
-from functools import partial
-from threading import Condition, Lock
+from threading import RLock
 from typing import Any, Final
+
+from msgspec import Struct
 
 from dynashard.transport.certificates import unreadable
 from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.forks import after_fork, own_lock
-from dynashard.waiting import Turnstile, in_thread
+from dynashard.transport.lookups import Lookup
+from dynashard.waiting import Wakeup, in_thread, wakeup
 
 Closing = Callable[[int], None]
 """Receives the file number of a socket that will be closed."""
@@ -84,13 +86,19 @@ class Dialer:
         self._is_address = ":" in endpoint.host or endpoint.host.replace(".", "").isdecimal()
         self._lock = own_lock(self)
         self._context: ssl.SSLContext | None = None
+        # The system's function for names neither ends at a deadline nor lets an event loop go on.
+        self._found = Lookup(self._look_up, "the addresses of the endpoint's name")
 
     def addresses(self) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
-        """Return the endpoint's addresses, in the order to try them; raises `OSError` if its name has none."""
-        look_up = partial(socket.getaddrinfo, self._host, self._endpoint.port, type=socket.SOCK_STREAM)
-        # The system's function for names has no way that does not block.
-        found = look_up() if self._is_address else in_thread(look_up)
+        """Return the endpoint's addresses, in the order to try them.
+
+        Raises `OSError` if its name has none, or if they are not known by the deadline in force.
+        """
+        found = self._look_up() if self._is_address else self._found.result()
         return [(family, address) for family, _, _, _, address in found]
+
+    def _look_up(self) -> list[Any]:
+        return socket.getaddrinfo(self._host, self._endpoint.port, type=socket.SOCK_STREAM)
 
     def open(self, bound: Callable[[], float]) -> socket.socket:
         """Return an open socket. Raises `OSError`.
@@ -109,18 +117,10 @@ class Dialer:
     def _connected(self, bound: Callable[[], float]) -> socket.socket:
         failure: OSError | None = None
         for family, address in self.addresses():
-            opened = socket.socket(family, socket.SOCK_STREAM)
             try:
-                opened.settimeout(bound())
-                opened.connect(address)
+                return _connected_to(family, address, bound())
             except OSError as error:
-                opened.close()
                 failure = error
-            except BaseException:
-                opened.close()
-                raise
-            else:
-                return opened
         raise failure or OSError("the endpoint's name has no address")
 
     def secured(self, opened: socket.socket, *, handshake: bool) -> socket.socket:
@@ -147,16 +147,36 @@ class Dialer:
             return self._context
 
 
+def _connected_to(family: socket.AddressFamily, address: tuple[object, ...], seconds: float) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.settimeout(seconds)
+        opened.connect(address)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
 def set_options(opened: socket.socket) -> None:
     """Set the options of every socket: small requests leave at once, and dead peers are noticed."""
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
+class _Waiting(Struct, eq=False):
+    """A caller that waits: it is `served` with a connection, or with the permission to open one."""
+
+    wakeup: Wakeup
+    served: bool = False
+    connection: Connection | None = None
+
+
 class ConnectionPool:
     """At most `most` connections, in use or idle; the one used last is the next. Safe to share between threads.
 
-    `clock` is the wall clock, in epoch seconds.
+    Callers that wait are served in the order in which they came: what becomes free belongs to the first of them, before
+    its thread or task runs. `clock` is the wall clock, in epoch seconds.
     """
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
@@ -171,8 +191,9 @@ class ConnectionPool:
         # Used without the lock: `pop` and `append` of a list are atomic.
         self._idle: list[Connection] = []
         self._open = 0
-        self._waiting = 0
-        self._changed: Condition | Turnstile = Condition(Lock())
+        self._queue: deque[_Waiting] = deque()
+        # Reentrant: the garbage collector may end a call of this thread, which gives its connection back.
+        self._lock = RLock()
 
     def connection(self, opened: socket.socket) -> Connection:
         """Return the connection of an open socket that waits for nothing."""
@@ -180,11 +201,7 @@ class ConnectionPool:
 
     def kept(self) -> Connection | None:
         """Return a usable connection that is idle, for `release` or `discard` to end; None if there is none."""
-        while self._idle:
-            try:
-                kept = self._idle.pop()
-            except IndexError:  # another thread took it
-                return None
+        while (kept := self._popped()) is not None:
             if kept.usable(self._clock()):
                 return kept
             self.discard(kept)
@@ -195,24 +212,70 @@ class ConnectionPool:
 
         Raises `ConnectionsInUseError` if none becomes free within so many seconds.
         """
-        end = time.monotonic() + seconds
-        while True:
-            kept = self.kept()
-            if kept is not None:
-                return kept
-            with self._changed:
-                if self._open < self._most:
-                    self._open += 1
-                    return None
-                # Counted before the list is looked at, and `release` adds to the list before it looks at the count: so
-                # one of the two notices the other.
-                self._waiting += 1
-                try:
-                    left = end - time.monotonic()
-                    if not self._idle and (left <= 0 or not self._changed.wait(left)):
-                        raise ConnectionsInUseError(f"all {self._most} connections are in use")
-                finally:
-                    self._waiting -= 1
+        kept = self.kept()
+        if kept is not None:
+            return kept
+        with self._lock:
+            if self._open < self._most:
+                self._open += 1
+                return None
+            if seconds <= 0:
+                raise self._in_use()
+            # Queued before the list is looked at, and `release` adds to the list before it looks at the queue: so one
+            # of the two notices the other.
+            waiting = _Waiting(wakeup())
+            self._queue.append(waiting)
+            self._serve()
+        try:
+            waiting.wakeup.wait(seconds)
+        except BaseException:
+            self._leave(waiting)
+            raise
+        return self._received(waiting)
+
+    def _serve(self) -> None:
+        """Let callers that wait have what is free. The lock is held."""
+        while self._queue and (self._idle or self._open < self._most):
+            waiting = self._queue.popleft()
+            waiting.connection = self._popped()
+            if waiting.connection is None:
+                if self._open >= self._most:
+                    self._queue.appendleft(waiting)
+                    return
+                self._open += 1
+            waiting.served = True
+            waiting.wakeup.set()
+
+    def _received(self, waiting: _Waiting) -> Connection | None:
+        """Return what a caller has waited for; it may open a connection in place of one that has died since."""
+        with self._lock:
+            if not waiting.served:
+                self._queue.remove(waiting)
+                raise self._in_use()
+        kept = waiting.connection
+        if kept is None or kept.usable(self._clock()):
+            return kept
+        kept.close()
+        return None
+
+    def _leave(self, waiting: _Waiting) -> None:
+        """Give up waiting. What the caller was served with already goes to the next one."""
+        with self._lock:
+            if not waiting.served:
+                self._queue.remove(waiting)
+                return
+        self.discard(waiting.connection)
+
+    def _in_use(self) -> ConnectionsInUseError:
+        return ConnectionsInUseError(f"all {self._most} connections are in use")
+
+    def _popped(self) -> Connection | None:
+        if not self._idle:
+            return None
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread took it
+            return None
 
     def release(self, connection: Connection) -> None:
         """Keep a connection, whose answer was read to its end, for the next request."""
@@ -221,20 +284,20 @@ class ConnectionPool:
         if self._closed:
             # Looked at after the connection was added, so that one of this and a concurrent `close` finds it.
             self.close()
-        elif self._waiting:
-            with self._changed:
-                self._changed.notify()
+        elif self._queue:
+            with self._lock:
+                self._serve()
 
     def discard(self, connection: Connection | None) -> None:
         """Close a connection of an unknown state; None gives back the permission to open one."""
         if connection is not None:
             connection.close()
-        with self._changed:
+        with self._lock:
             self._open -= 1
-            self._changed.notify()
+            self._serve()
 
     def close(self) -> None:
         """Close idle connections now, and those in use when they are released."""
         self._closed = True
-        while (connection := self.kept()) is not None:
+        while (connection := self._popped()) is not None:
             self.discard(connection)

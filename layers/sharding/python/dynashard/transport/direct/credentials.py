@@ -4,14 +4,19 @@ Secrets are in no `repr`, so they reach neither logs nor tracebacks.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from msgspec import Struct
 
 from dynashard.errors import ConfigurationError
+from dynashard.transport.classification import unreached
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import AwsSession, Settings
 from dynashard.transport.lookups import Lookup
+
+_REQUIRED_SECONDS: Final = 600
+"""Botocore asks a provider 15 minutes before credentials expire, and waits for it from this long before."""
 
 
 class Credentials(Struct, frozen=True):
@@ -88,20 +93,29 @@ class ProviderCredentials:
             EngineUnavailableError: a provider does not answer, or not by the deadline in force; nothing was sent.
             ConfigurationError: there are no credentials, or the provider's service refuses them.
 
-        Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire.
+        Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire,
+            which requests wait for only in the last ten minutes.
         """
         # Only callers without keys need botocore.
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
         from dynashard.transport.sdk import failure_of  # noqa: PLC0415
 
+        provided, last = self._provided, self._last
         try:
-            provided = self._provided
-            waits = provided is None or _refreshes(provided)
-            frozen = self._lookup.result(operation) if waits else provided.get_frozen_credentials()
+            if provided is None or _refreshes(provided):
+                if last is not None and not _refreshes(provided, _REQUIRED_SECONDS):
+                    # These are valid for long enough, so a provider that is slow holds nobody up.
+                    with suppress(OSError):
+                        self._lookup.begin()
+                    return last[1]
+                frozen = self._lookup.result()
+            else:
+                frozen = provided.get_frozen_credentials()
         except (BotoCoreError, ClientError) as error:
             raise failure_of(operation, error) from error
-        last = self._last
+        except OSError as error:
+            raise unreached(operation, "LookupTimeout", str(error)) from error
         if last is None or last[0] != frozen:
             last = frozen, Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             self._last = last
@@ -123,7 +137,7 @@ class ProviderCredentials:
         return found
 
 
-def _refreshes(provided: Any) -> bool:
-    """Whether credentials of botocore would ask their provider now."""
+def _refreshes(provided: Any, *seconds: int) -> bool:
+    """Whether credentials of botocore would ask their provider now, or expire in so many seconds."""
     refresh_needed = getattr(provided, "refresh_needed", None)
-    return refresh_needed is not None and bool(refresh_needed())
+    return refresh_needed is not None and bool(refresh_needed(*seconds))

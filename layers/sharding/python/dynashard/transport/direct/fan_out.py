@@ -125,7 +125,10 @@ class FanOut:
     def _expire(self) -> None:
         now = time.monotonic()
         for attempt in [each for each in self._under_way if each.expires <= now]:
-            self._failed(self._under_way.pop(attempt), attempt.timed_out())
+            try:
+                attempt.time_out()
+            except DynashardError as error:
+                self._failed(self._under_way.pop(attempt), error)
 
     def _completed(self, task: _Task, answer: Answer) -> None:
         try:

@@ -13,7 +13,7 @@ from dynashard.errors import DynashardError
 from dynashard.transport.direct.connections import Connection, ConnectionPool
 from dynashard.transport.direct.http1 import Answer
 from dynashard.transport.direct.nonblocking import PendingAttempt
-from dynashard.waiting import Turnstile, Waiter, Wakeup
+from dynashard.waiting import Waiter, Wakeup
 
 _READ: Final = selectors.EVENT_READ
 
@@ -110,10 +110,6 @@ class LoopConnections(ConnectionPool):
         self.alarm = Alarm(loop)
         self._thread = get_ident()
         super().__init__(most, clock)
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._changed = Turnstile()
 
     def connection(self, opened: socket.socket) -> Connection:
         """Return the connection of an open socket, which the loop forgets before it is closed."""

@@ -60,16 +60,26 @@ class Opening:
     def _begun(self) -> socket.socket:
         """Return a socket that connects to the next address which does not fail at once."""
         while True:
-            family, address = self._addresses.pop(0)
-            opened = socket.socket(family, socket.SOCK_STREAM)
-            opened.settimeout(0.0)
-            set_options(opened)
-            failure = opened.connect_ex(address)
-            if not failure or failure in _UNDER_WAY:
-                return opened
-            opened.close()
-            if not self._addresses:
-                raise OSError(failure, os.strerror(failure))
+            try:
+                return _connecting(*self._addresses.pop(0))
+            except OSError:
+                if not self._addresses:
+                    raise
+
+
+def _connecting(family: socket.AddressFamily, address: tuple[object, ...]) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.settimeout(0.0)
+        set_options(opened)
+        failure = opened.connect_ex(address)
+    except BaseException:
+        opened.close()
+        raise
+    if failure and failure not in _UNDER_WAY:
+        opened.close()
+        raise OSError(failure, os.strerror(failure))
+    return opened
 
 
 class Sockets(Protocol):
@@ -120,7 +130,8 @@ class SelectedSockets(selectors.DefaultSelector):
 class PendingAttempt:
     """An attempt under way, registered with the sockets of its caller.
 
-    `expires` is when it fails, by the monotonic clock; each progress puts it off, up to the operation's deadline.
+    `expires` is when `time_out` is due, by the monotonic clock; each progress puts it off, up to the deadline of the
+    operation.
     """
 
     def __init__(self, channel: Channel, call: PreparedCall, sockets: Sockets, kept: Connection | None) -> None:
@@ -144,8 +155,8 @@ class PendingAttempt:
             # Nothing waits for them later on, when a socket is ready.
             self._credentials = self._channel.credentials(self._call.operation)
             if self._connection is None:
-                self._put_off(self._channel.connect_timeout)
                 self._open_first()
+                self._put_off(self._channel.connect_timeout)
             else:
                 self._connection.set_timeout(0.0)
                 self._begin_writing(self._connection)
@@ -190,12 +201,23 @@ class PendingAttempt:
         """Return the seconds until it expires."""
         return max(0.0, self.expires - time.monotonic())
 
-    def timed_out(self) -> DynashardError:
-        """Return the error of an attempt that has expired, and close its connection."""
+    def time_out(self) -> None:
+        """Go on with the endpoint's next address if connecting to one took too long.
+
+        Raises the error of an attempt that has expired, and closes its connection.
+        """
+        opening, failure = self._opening, TimeoutError("no connection was made in time")
+        if opening is not None and time.monotonic() < self._end:
+            try:
+                self._open_next(opening, failure)
+            except BaseException:
+                self.abandon()
+                raise
+            return
         self.abandon()
         if self._exchange is None:
-            return connection_failure(self._call.operation, TimeoutError("no connection was made in time"))
-        return self._exchange.failed(TIMED_OUT, "no answer came in time")
+            raise connection_failure(self._call.operation, failure)
+        raise self._exchange.failed(TIMED_OUT, "no answer came in time")
 
     def abandon(self) -> None:
         """Close the connection, unless the attempt has ended."""
@@ -220,7 +242,6 @@ class PendingAttempt:
         try:
             events = opening.advance()
         except OSError as error:
-            self._await(-1, 0)
             self._open_next(opening, error)
             return
         if events:
@@ -231,6 +252,8 @@ class PendingAttempt:
         self._begin_writing(self._connection)
 
     def _open_next(self, opening: Opening, failure: OSError) -> None:
+        self._await(-1, 0)
+        self._put_off(self._channel.connect_timeout)
         try:
             again = opening.next_address()
         except OSError as error:

@@ -107,12 +107,13 @@ def _written(connection: Connection, exchange: Exchange) -> bool:
 
 def _answer_of(attempt: PendingAttempt, sockets: LoopSockets) -> Answer:
     try:
-        while (left := attempt.left()) > 0:
-            for _, answer in sockets.collect(left):
+        while True:
+            for _, answer in sockets.collect(attempt.left()):
                 if isinstance(answer, DynashardError):
                     raise answer
                 return answer
-        raise attempt.timed_out()
+            if not attempt.left():
+                attempt.time_out()
     finally:
         attempt.abandon()
 
