@@ -99,12 +99,11 @@ def _described_read(declared: Endpoint | ItemRead, tag: str, *refusals: str) -> 
         text, verb = "The items, in order.", "list"
         items: type = list[model]  # type: ignore[valid-type]
         model = create_model(f"{name}List", __doc__=text, items=(items, ...))
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     answers = {"200": answer_of_many(text, model.__name__)}
     read = operation(f"{verb}{name}", declared.summary, tag, declared.text, answers, more=("406", *refusals))
     read["parameters"] = parameters_of(declared.request)
     read = secured(read, declared.access, right_of(declared))
-    return read, {**schema.pop("$defs", {}), model.__name__: schema}
+    return read, {model.__name__: model.model_json_schema(mode="serialization")}
 
 
 class _Edges:

@@ -91,9 +91,13 @@ def within(quota: Quota | None, paths: Mapping[str, Schema]) -> Mapping[str, Sch
     """Return paths whose operations have the headers of their quota, if they have one, on what they answer."""
     if quota is not None:
         for described in (each for methods in paths.values() for each in methods.values() if isinstance(each, dict)):
-            for response in described["responses"].values():
-                if "$ref" not in response:
-                    response["headers"] = {**response.get("headers", {}), **_RATE_LIMIT}
+            # Other resources may have the same answer.
+            described["responses"] = {
+                status: response
+                if "$ref" in response
+                else {**response, "headers": {**response.get("headers", {}), **_RATE_LIMIT}}
+                for status, response in described["responses"].items()
+            }
     return paths
 
 
