@@ -170,7 +170,7 @@ def _create(served: Served, examples: Examples) -> Operation:
     answers = {"201": _answer(served, "Created.", location=True)}
     described = _operation(served, "create", (f"Create {one(served.entity)}", text), answers, ("409", "413", "415"))
     described["parameters"] = [IDEMPOTENCY_KEY]
-    described["requestBody"] = _body(examples, f"{served.entity.__name__}Create", JSON)
+    described["requestBody"] = _body(examples, served, "Create", JSON)
     return described
 
 
@@ -201,7 +201,7 @@ def _put(served: Served, examples: Examples) -> Operation:
     )
     described = _operation(served, "put", (f"Replace or create {one(served.entity)}", text), answers, _CHANGES)
     described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
-    described["requestBody"] = _body(examples, f"{served.entity.__name__}Replace", JSON)
+    described["requestBody"] = _body(examples, served, "Replace", JSON)
     return described
 
 
@@ -213,7 +213,7 @@ def _patch(served: Served, examples: Examples) -> Operation:
     )
     described = _operation(served, "patch", (f"Change {one(served.entity)}", text), answers, _CHANGES)
     described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
-    described["requestBody"] = _body(examples, f"{served.entity.__name__}Patch", MERGE_PATCH, JSON)
+    described["requestBody"] = _body(examples, served, "Patch", MERGE_PATCH, JSON)
     described["requestBody"]["content"][JSON_PATCH] = {"schema": ref("JsonPatch"), "example": []}
     return described
 
@@ -227,8 +227,8 @@ def _delete(served: Served, examples: Examples) -> Operation:
     return described
 
 
-def _body(examples: Examples, name: str, *media_types: str) -> Schema:
-    return body(name, *media_types, example=examples.document(name))
+def _body(examples: Examples, served: Served, kind: str, *media_types: str) -> Schema:
+    return body(f"{served.entity.__name__}{kind}", *media_types, example=examples.accepted(served, kind))
 
 
 def _list(served: Served, examples: Examples) -> Operation:

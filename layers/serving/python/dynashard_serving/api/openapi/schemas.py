@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from dynashard import Entity
 from dynashard.entity import EntityDefinition
@@ -61,6 +61,14 @@ ACCEPTED: Final[Schema] = {
 _REVISION: Final[Schema] = {"type": "string", "readOnly": True, "description": "The value of the ETag."}
 
 
+class _OfStoredValues(GenerateJsonSchema):
+    """Describes times of day as they are stored, without a zone, which the format `time` requires."""
+
+    def time_schema(self, schema: Any) -> Schema:
+        """Return the schema of a time of day."""
+        return {**super().time_schema(schema), "format": "time-local"}
+
+
 def components_of(entities: Sequence[Served], families: Sequence[FamilyResource]) -> Components:
     """Return the schemas of entities by name: for `User`, also `UserCreate`, `UserPatch`, `UserPage` and so on.
 
@@ -72,7 +80,11 @@ def components_of(entities: Sequence[Served], families: Sequence[FamilyResource]
     listed = {member.entity: member for family in families for member in family.members}
     listed |= {served.entity: served for served in entities}
     outputs = [(entity, "serialization") for entity in listed]
-    places, generated = models_json_schema([*inputs, *outputs], ref_template=LOCAL + "{model}")  # type: ignore[list-item]
+    places, generated = models_json_schema(
+        [*inputs, *outputs],  # type: ignore[list-item]
+        ref_template=LOCAL + "{model}",
+        schema_generator=_OfStoredValues,
+    )
     found: dict[str, Schema] = generated.get(DEFS, {})
     shown = {
         entity: _representation(member, found[places[entity, "serialization"]["$ref"].removeprefix(LOCAL)])
