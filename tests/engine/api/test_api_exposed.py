@@ -3,8 +3,9 @@
 import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
@@ -297,6 +298,67 @@ def test_an_item_that_the_api_would_refuse_is_no_example() -> None:
     for path in ("/v1/codes", "/v1/loops"):
         assert example_of(document, path, "post") is None
         assert example_of(document, f"{path}/{{id}}", "put") is None
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Room(
+    Entity,
+    name="room.v1.Room",
+    key=Key("{tenant_id}:{floor}", "{wing:02d}#{level}#{id}"),
+    registry=REGISTRY,
+):
+    """A room, whose key has numbers of few values."""
+
+    tenant_id: str
+    floor: Literal[1, 2]
+    wing: Literal[1, 10]
+    level: Level = Level.LOW
+    id: str
+    open: Literal[True] | None = None
+    beds: Literal[0, 1, "many"] = 0
+    names: set[str] | None = None
+    sizes: list[int] = Field(default_factory=list)
+    near: dict[str, int] = Field(default_factory=dict)
+    door: Link | None = None
+
+
+ROOMS = Exposed(Room, path="rooms", filters=("open", "beds", "names", "sizes", "near", "door"))
+
+
+def test_an_item_with_literal_numbers_is_found_where_it_was_created(transport: Transport, table: str) -> None:
+    caller = caller_exposing(transport, table, ROOMS)
+    body = {"floor": 2, "wing": 10, "level": 2, "id": "a", "open": True, "beds": 1}
+    created = caller.post("/v1/rooms", body)
+
+    assert created.headers["location"] == "/v1/rooms/2/10/2/a"
+    assert caller.get("/v1/rooms/2/10/2/a").json["wing"] == 10
+    for query in ("", "&wing=10", "&wing=10&level=2", "&open=true", "&beds=1", "&beds[in]=1,many", "&beds[ne]=many"):
+        assert len(caller.get("/v1/rooms", query=f"floor=2{query}").json["items"]) == 1, query
+    assert caller.get("/v1/rooms", query="floor=3").fields == {"floor": "literal_error"}
+    assert caller.get("/v1/rooms", query="floor=2&open=maybe").fields == {"open": "literal_error"}
+    assert caller.get("/v1/rooms/02/10/2/a").code == "not_found"
+    assert caller.delete("/v1/rooms/2/10/2/a").status == 204
+
+
+def test_only_parameters_that_a_query_can_carry_are_documented(transport: Transport, table: str) -> None:
+    caller = caller_exposing(transport, table, ROOMS)
+    document = document_of(domain_of(ROOMS))
+    shared = document["components"]["parameters"].values()
+    names = {each["name"] for each in (*document["paths"]["/v1/rooms"]["get"]["parameters"], *shared) if "name" in each}
+
+    for field in ("names", "sizes", "near", "door"):
+        assert caller.get("/v1/rooms", query=f"floor=1&{field}=1").status == 422
+    assert {name for name in names if name.partition("[")[0] in ("names", "sizes", "near", "door")} == {
+        "names[contains]",
+        "names[exists]",
+        "door[exists]",
+    }
+    for name in ("names[contains]", "names[exists]", "door[exists]"):
+        assert caller.get("/v1/rooms", query=f"floor=1&{name}=true").status == 200
 
 
 def example_of(document: dict[str, Any], path: str, method: str) -> Any:
