@@ -101,8 +101,11 @@ def within(quota: Quota | None, paths: Mapping[str, Schema]) -> Mapping[str, Sch
     return paths
 
 
-def operator_parameters(served: Served, value_of: Callable[[str], Schema]) -> list[Schema]:
-    """Return the query parameters with operators: of declared filters, and of the first sort fields of each listing."""
+def operator_parameters(served: Served, value_of: Callable[[str], Schema | None]) -> list[Schema]:
+    """Return the query parameters with operators: of declared filters, and of the first sort fields of each listing.
+
+    `value_of` returns the schema of a field's value; None if a query cannot carry it.
+    """
     words: dict[str, dict[str, str]] = {
         name: dict.fromkeys(served.operators(name), "") for name in served.exposed.filters
     }
@@ -113,10 +116,10 @@ def operator_parameters(served: Served, value_of: Callable[[str], Schema]) -> li
                 known = words.setdefault(name, {})
                 known[word] = f"{known[word]}, {where}" if known.get(word) else f" A range of keys of {where}"
     return [
-        query(f"{name}[{word}]", _operand(word, value_of(name)), _MEANINGS[word] + (f"{where}." if where else ""))
+        query(f"{name}[{word}]", schema, _MEANINGS[word] + (f"{where}." if where else ""))
         for name, each in words.items()
         for word, where in each.items()
-        if word != "eq"
+        if word != "eq" and (schema := _operand(word, value_of(name))) is not None
     ]
 
 
@@ -139,12 +142,12 @@ def shared_operators(paths: Mapping[str, Schema]) -> dict[str, Schema]:
     return dict(sorted(shared.items()))
 
 
-def _operand(word: str, value: Schema) -> Schema:
+def _operand(word: str, value: Schema | None) -> Schema | None:
     if word == "exists":
         return {"type": "boolean"}
     if word in ("prefix", "contains"):
         return {"type": "string", "minLength": 1}
-    if word == "in":
+    if word == "in" and value is not None:
         return {"type": "array", "items": value, "minItems": 1, "maxItems": MAX_MEMBERS}
     return value
 

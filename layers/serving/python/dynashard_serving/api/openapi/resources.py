@@ -26,6 +26,7 @@ from dynashard_serving.api.openapi.parts import (
     LOCATION,
     NOT_MODIFIED,
     PREFERENCE_APPLIED,
+    REF,
     STRICT,
     Operation,
     Schema,
@@ -253,7 +254,7 @@ def _fields_chosen(served: Served, examples: Examples) -> list[Schema]:
     """The parameters that are fields, plain ones first."""
     return [
         *_field_parameters(served, examples),
-        *operator_parameters(served, lambda name: _query_schema(served, name, examples)),
+        *operator_parameters(served, lambda name: _operand(served, name, examples)),
     ]
 
 
@@ -286,7 +287,8 @@ def _field_parameters(served: Served, examples: Examples) -> list[Schema]:
     for name in served.sort_fields(None):
         uses.setdefault(name, []).append("a sort field of the table")
     for name in served.exposed.filters:
-        uses.setdefault(name, []).append("a filter")
+        if _is_text(_query_schema(served, name, examples), examples):
+            uses.setdefault(name, []).append("a filter")
     repeatable = set(partition)
     for index in served.indexes:
         repeatable.update(served.partition_fields(index))
@@ -325,6 +327,20 @@ def _query_schema(served: Served, name: str, examples: Examples) -> Schema:
         if by_keys:
             schema["pattern"] = text_without(by_keys)
     return schema
+
+
+def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
+    schema = _query_schema(served, name, examples)
+    return schema if _is_text(schema, examples) else None
+
+
+def _is_text(schema: Schema, examples: Examples) -> bool:
+    """Whether a query can carry a value of a schema: a list, an object or null has no text there."""
+    if "$ref" in schema:
+        return _is_text(examples.schemas[schema["$ref"].removeprefix(REF)], examples)
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return any(_is_text(each, examples) for each in choices)
+    return schema.get("type") not in {"array", "object", "null"}
 
 
 def _field_schema(served: Served, name: str, examples: Examples) -> Schema:
