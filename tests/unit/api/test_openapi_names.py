@@ -256,3 +256,11 @@ def test_a_quota_is_described_at_the_resource_that_has_it_alone() -> None:
 @pytest.mark.parametrize("operations", [("get",), ("list",), ("put", "get"), ("create",), ("update",), ("delete",)])
 def test_an_entity_with_few_operations_is_described(operations: tuple[str, ...]) -> None:
     described(Exposed(Song, "songs", operations=operations))
+
+
+def test_a_batch_may_put_what_an_entity_without_create_takes() -> None:
+    document = described(Exposed(Song, "songs", operations=("get", "put")))
+
+    put = {"operation": "put", "item": {"id": "1", "counted": {"of": "x"}}}
+    assert fits(document, "SongBatch", {"requests": [put]})
+    assert not fits(document, "SongBatch", {"requests": [{**put, "item": {"id": "1"}}]})

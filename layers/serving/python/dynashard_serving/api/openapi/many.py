@@ -190,8 +190,11 @@ def _example_of(served: Served, examples: Examples) -> dict[str, Any]:
     return {**key, **{name: item[name] for name in served.address if name in item}}
 
 
-def schemas_of_many(served: Served, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the schemas of counts, batches and JSON Patches of an entity, whose other schemas are given."""
+def schemas_of_many(served: Served, schemas: Mapping[str, Schema], settable: Schema) -> dict[str, Schema]:
+    """Return the schemas of counts, batches and JSON Patches of an entity, whose other schemas are given.
+
+    `settable` is what a caller may set of an item, which a batch may put even if the entity is served without `create`.
+    """
     name = served.entity.__name__
     found: dict[str, Schema] = {"Count": _COUNT} if served.serves("count") else {}
     if "update" in served.exposed.operations:
@@ -200,7 +203,7 @@ def schemas_of_many(served: Served, schemas: Mapping[str, Schema]) -> dict[str, 
         return found
     parts = {
         "key": ref(f"{name}Key"),
-        "item": ref(f"{name}Create" if f"{name}Create" in schemas else name),
+        "item": ref(f"{name}Create") if f"{name}Create" in schemas else settable,
         "patch": {"anyOf": [ref(f"{name}Patch"), ref("JsonPatch")]},
         "consistent": {"type": "boolean"},
         "idempotency_key": IDEMPOTENCY_KEY["schema"],

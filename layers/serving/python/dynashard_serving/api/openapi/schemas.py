@@ -115,7 +115,7 @@ def _of_entity(served: Served, given: Schema, shown: Schema) -> dict[str, Schema
         schemas[f"{name}Patch"] = _patch(_without(given, served.address))
     if served.exposed.queued:
         schemas["Accepted"] = ACCEPTED
-    return schemas | schemas_of_many(served, schemas)
+    return schemas | schemas_of_many(served, schemas, given)
 
 
 def _of_family(family: FamilyResource, shown: Mapping[type[Entity], Schema]) -> dict[str, Schema]:
