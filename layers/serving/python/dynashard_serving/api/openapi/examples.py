@@ -2,7 +2,7 @@
 
 A field's own `examples` come first. Every other required field gets a simple value that its JSON Schema allows. A time
 is the present one, because some entities accept only recent items. An item that the API would refuse nevertheless,
-such as one with a text of an unusual pattern, is no example: give the field `examples`.
+such as one with a text of an unusual pattern, is left out: give the field `examples`.
 """
 
 from collections.abc import Mapping
