@@ -1,5 +1,7 @@
 """The API stack: the gateway and its function."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from tests.infra.test_monitoring_stack import used
 
 pytestmark = pytest.mark.infra
 
+OPENAPI = Path(__file__).parents[2] / "docs" / "openapi.json"
 CLOSED = {"ANY /v1/{proxy+}": "JWT", "GET /v1/{collection}": "JWT", "HEAD /v1/{collection}": "JWT"}
 TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
 
@@ -19,6 +22,16 @@ def with_cors(tmp_path_factory: pytest.TempPathFactory) -> Templates:
     api = {"cors": {"origins": ["https://app.example.com"]}, "memory_mb": 512, "reserved_concurrency": 26}
     changed = context("dev", api=api, reserve_concurrency=True)
     return Templates(synthesise(changed, tmp_path_factory.mktemp("cors")), "dev")
+
+
+def headers_in(part: Any) -> set[str]:
+    """Return the names of the headers that answers have by an OpenAPI document."""
+    if isinstance(part, list):
+        return {name for each in part for name in headers_in(each)}
+    if not isinstance(part, dict):
+        return set()
+    own = {name.lower() for name in part.get("headers", ())}
+    return own.union(*map(headers_in, part.values()))
 
 
 def routes(templates: Templates) -> dict[str, str]:
@@ -240,7 +253,9 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     assert cors["AllowOrigins"] == ["https://app.example.com"]
     assert "AllowCredentials" not in cors
     assert {"if-match", "prefer"} <= set(cors["AllowHeaders"])
-    assert {"etag", "preference-applied", "ratelimit", "ratelimit-policy"} <= set(cors["ExposeHeaders"])
+    documented = headers_in(json.loads(OPENAPI.read_text()))
+    assert {"etag", "undecodable-items"} <= documented
+    assert {*documented, "ratelimit", "ratelimit-policy"} <= set(cors["ExposeHeaders"])
     assert routes(with_cors) == {
         "GET /v1/health": "NONE",
         "GET /v1/{collection}": "JWT",

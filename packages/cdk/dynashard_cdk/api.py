@@ -157,6 +157,8 @@ class ApiStack(FunctionStack):
                     "ratelimit",
                     "ratelimit-policy",
                     "retry-after",
+                    "undecodable-items",
+                    "www-authenticate",
                     "x-request-id",
                 ],
                 max_age=Duration.seconds(cors.max_age_seconds),

@@ -729,7 +729,7 @@ export interface paths {
         };
         /**
          * List whom to notify of an incident
-         * @description Lists whom to notify of an incident, in order of time; nobody once it is acknowledged or closed. Needs the scope `contacts:all`.
+         * @description Lists whom to notify of an incident, in order of time; nobody once it is acknowledged or closed. Needs the scope `contacts:all`. Needs the scope `incidents:read`.
          */
         get: operations["listNotice"];
         put?: never;
@@ -1574,7 +1574,7 @@ export interface paths {
         };
         /**
          * Say who is on call
-         * @description Says who is on call for a schedule at a time, and until when.
+         * @description Says who is on call for a schedule at a time, and until when. Needs the scope `on-call:read`.
          */
         get: operations["getOnCall"];
         put?: never;
@@ -1602,7 +1602,7 @@ export interface paths {
         };
         /**
          * List who is on call over a range
-         * @description Lists who is on call for a schedule over a range, turn by turn; a gap is a turn of nobody.
+         * @description Lists who is on call for a schedule over a range, turn by turn; a gap is a turn of nobody. Needs the scope `on-call:read`.
          */
         get: operations["listRotaTurn"];
         put?: never;

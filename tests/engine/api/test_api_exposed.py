@@ -1,13 +1,16 @@
 """Options of `Exposed`, and their effect over REST."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 from openapi_spec_validator import validate
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel, Field, JsonValue
 
 from dynashard import Entity, Index, Key, Registry, Shards
 from dynashard.errors import DeclarationError
@@ -213,3 +216,150 @@ def test_a_window_refuses_a_time_without_a_zone_and_takes_an_item_without_a_time
     assert caller.post("/v1/notes", {"id": "a", "at": "2026-11-21T12:00:00"}).fields == {"at": "invalid_value"}
     assert caller.post("/v1/notes", {"id": "a", "at": "2020-11-21T12:00:00Z"}).fields == {"at": "outside_window"}
     assert caller.post("/v1/notes", {"id": "a"}).status == 201
+
+
+class Link(BaseModel, extra="forbid"):
+    """A link of a chain, which ends with null."""
+
+    next: "Link | None"
+
+
+class Loop(BaseModel, extra="forbid"):
+    """A model without an end: no value fits it."""
+
+    inner: "Loop"
+
+
+class Odd(Entity, name="odd.v1.Odd", key=Key("{tenant_id}", "{day}#{id}"), registry=REGISTRY):
+    """An item whose fields allow few values."""
+
+    tenant_id: str
+    day: date
+    id: Annotated[str, Field(min_length=10, max_length=12)]
+    code: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["ABC"])]
+    above: Annotated[int, Field(gt=5, multiple_of=4)]
+    below: Annotated[int, Field(le=-1)]
+    least: Annotated[int, Field(ge=7, multiple_of=5)]
+    price: Annotated[Decimal, Field(gt=0)]
+    raw: bytes
+    at: datetime
+    hour: time
+    span: timedelta
+    uid: UUID
+    names: set[str]
+    pair: tuple[int, str]
+    several: Annotated[list[int], Field(min_length=2)]
+    free: JsonValue
+    chain: Link
+    listed: Annotated[str | None, Field(json_schema_extra={"type": ["string", "null"]})]
+
+
+def test_the_examples_of_the_document_are_accepted_whatever_the_fields_are(transport: Transport, table: str) -> None:
+    exposed = Exposed(Odd, path="odds")
+    caller = caller_exposing(transport, table, exposed)
+
+    document = document_of(domain_of(exposed))
+
+    validate(document)
+    created = caller.post("/v1/odds", example_of(document, "/v1/odds", "post"))
+    assert created.status == 201, created.content
+    [day, key] = [each["example"] for each in document["paths"]["/v1/odds/{day}/{id}"]["parameters"]]
+    replaced = caller.put(f"/v1/odds/{day}/{key}", example_of(document, "/v1/odds/{day}/{id}", "put"))
+    assert replaced.status == 200, replaced.content
+
+
+def test_a_time_of_day_is_described_without_a_zone(transport: Transport, table: str) -> None:
+    caller = caller_exposing(transport, table, Exposed(Odd, path="odds"))
+    document = document_of(domain_of(Exposed(Odd, path="odds")))
+    item = example_of(document, "/v1/odds", "post")
+
+    assert caller.post("/v1/odds", {**item, "hour": "12:00:00Z"}).fields == {"hour": "invalid_value"}
+    assert document["components"]["schemas"]["OddCreate"]["properties"]["hour"]["format"] == "time-local"
+
+
+def test_an_item_that_the_api_would_refuse_is_no_example() -> None:
+    class Coded(Entity, name="coded.v1.Coded", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+        """An item with a text that nothing but its pattern describes."""
+
+        tenant_id: str
+        id: str
+        code: Annotated[str, Field(pattern="^[A-Z]{3}$")]
+
+    class Endless(Entity, name="endless.v1.Endless", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+        """An item that nobody can make."""
+
+        tenant_id: str
+        id: str
+        loop: Loop
+
+    document = document_of(domain_of(Exposed(Coded, path="codes"), Exposed(Endless, path="loops")))
+
+    validate(document)
+    for path in ("/v1/codes", "/v1/loops"):
+        assert example_of(document, path, "post") is None
+        assert example_of(document, f"{path}/{{id}}", "put") is None
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Room(
+    Entity,
+    name="room.v1.Room",
+    key=Key("{tenant_id}:{floor}", "{wing:02d}#{level}#{id}"),
+    registry=REGISTRY,
+):
+    """A room, whose key has numbers of few values."""
+
+    tenant_id: str
+    floor: Literal[1, 2]
+    wing: Literal[1, 10]
+    level: Level = Level.LOW
+    id: str
+    open: Literal[True] | None = None
+    beds: Literal[0, 1, "many"] = 0
+    names: set[str] | None = None
+    sizes: list[int] = Field(default_factory=list)
+    near: dict[str, int] = Field(default_factory=dict)
+    door: Link | None = None
+
+
+ROOMS = Exposed(Room, path="rooms", filters=("open", "beds", "names", "sizes", "near", "door"))
+
+
+def test_an_item_with_literal_numbers_is_found_where_it_was_created(transport: Transport, table: str) -> None:
+    caller = caller_exposing(transport, table, ROOMS)
+    body = {"floor": 2, "wing": 10, "level": 2, "id": "a", "open": True, "beds": 1}
+    created = caller.post("/v1/rooms", body)
+
+    assert created.headers["location"] == "/v1/rooms/2/10/2/a"
+    assert caller.get("/v1/rooms/2/10/2/a").json["wing"] == 10
+    for query in ("", "&wing=10", "&wing=10&level=2", "&open=true", "&beds=1", "&beds[in]=1,many", "&beds[ne]=many"):
+        assert len(caller.get("/v1/rooms", query=f"floor=2{query}").json["items"]) == 1, query
+    assert caller.get("/v1/rooms", query="floor=3").fields == {"floor": "literal_error"}
+    assert caller.get("/v1/rooms", query="floor=2&open=maybe").fields == {"open": "literal_error"}
+    assert caller.get("/v1/rooms/02/10/2/a").code == "not_found"
+    assert caller.delete("/v1/rooms/2/10/2/a").status == 204
+
+
+def test_only_parameters_that_a_query_can_carry_are_documented(transport: Transport, table: str) -> None:
+    caller = caller_exposing(transport, table, ROOMS)
+    document = document_of(domain_of(ROOMS))
+    shared = document["components"]["parameters"].values()
+    names = {each["name"] for each in (*document["paths"]["/v1/rooms"]["get"]["parameters"], *shared) if "name" in each}
+
+    for field in ("names", "sizes", "near", "door"):
+        assert caller.get("/v1/rooms", query=f"floor=1&{field}=1").status == 422
+    assert {name for name in names if name.partition("[")[0] in ("names", "sizes", "near", "door")} == {
+        "names[contains]",
+        "names[exists]",
+        "door[exists]",
+    }
+    for name in ("names[contains]", "names[exists]", "door[exists]"):
+        assert caller.get("/v1/rooms", query=f"floor=1&{name}=true").status == 200
+
+
+def example_of(document: dict[str, Any], path: str, method: str) -> Any:
+    return document["paths"][path][method]["requestBody"]["content"]["application/json"].get("example")

@@ -98,6 +98,10 @@ def test_an_operation_names_the_scopes_that_its_callers_need(document: dict[str,
     assert paths["/v1/on-call"]["get"]["security"] == [{"bearer": ["on-call:read"]}]
     assert paths["/v1/follows"]["post"]["security"] == [{"bearer": ["follows:write"]}]
     assert "security" not in paths["/v1/operations"]["get"]
+    on_call = paths["/v1/schedules/{team_id}/{schedule_id}/on-call"]["get"]
+    assert on_call["security"] == [{"bearer": ["on-call:read"]}]
+    escalations = [each["get"]["security"] for path, each in paths.items() if path.startswith("/v1/incidents/{id}/")]
+    assert [{"bearer": ["contacts:all", "incidents:read"]}] in escalations
     assert "Only for items whose `manager_id` names the caller" in paths["/v1/users/{id}"]["get"]["description"]
     known = document["components"]["securitySchemes"]["bearer"]["x-scopes"]
     every = {

@@ -164,6 +164,7 @@ def declarations_of(values: Iterable[Any]) -> Declarations:
     for what, names in (
         ("the path", (one.path for one in entities)),
         ("the entity's name", (definition(one.entity).name for one in entities)),
+        ("the class name", (one.entity.__name__ for one in entities if one.operations)),
         ("the name of roll-ups", (one.name for one in declarations.roll_ups)),
         ("the entity of events", (definition(one.of).name for one in declarations.events)),
     ):

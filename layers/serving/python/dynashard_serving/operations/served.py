@@ -1,10 +1,10 @@
 """An entity as callers see it: its operations, and how its keys and values are read."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -132,7 +132,7 @@ class Served:
         adapter = self._adapter(name, checked=False)
         try:
             if isinstance(given, str):
-                found = adapter.validate_strings(given)
+                found = self._from_text(adapter, name, given)
             else:
                 found = adapter.validate_json(json.dumps(given), strict=True)
             # A day means its beginning in UTC. That comes first, because the field's constraints may require a zone.
@@ -232,6 +232,16 @@ class Served:
     def _annotation(self, name: str) -> Any:
         return self.entity.model_fields[name].annotation
 
+    def _from_text(self, adapter: "TypeAdapter[Any]", name: str, given: str) -> Any:
+        try:
+            return adapter.validate_strings(given)
+        except ValidationError:
+            # Pydantic knows the members of a `Literal` by texts only if they are texts.
+            for member in _members(self._annotation(name)):
+                if isinstance(member, int) and json.dumps(member) == given:
+                    return member
+            raise
+
     def _adapter(self, name: str, *, checked: bool) -> "TypeAdapter[Any]":
         found = self._adapters.get((name, checked))
         if found is None:
@@ -241,6 +251,15 @@ class Served:
             annotation: Any = Annotated[field.annotation, *field.metadata, None] if checked else field.annotation
             found = self._adapters[name, checked] = TypeAdapter[Any](annotation)
         return found
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """Yield the members of the `Literal` that a field's type is, or has among others."""
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    else:
+        for each in get_args(annotation):
+            yield from _members(each)
 
 
 def served_by_name(exposed: Sequence[Exposed]) -> Mapping[str, Served]:

@@ -9,6 +9,7 @@
                  what else a domain declares: families, edges, roll-ups, reads of its own; counters
     security     what callers need: scopes, and sentences about other rules
     schemas      JSON Schemas of items, pages and patches
+    components   the names of all schemas
     parts        what all of these are made of: answers, parameters, headers
     examples     examples that the API accepts
     page         Swagger UI

@@ -35,7 +35,7 @@ from dynashard_serving.api.openapi.parts import (
     several,
     singular,
 )
-from dynashard_serving.api.openapi.security import secured, secured_family
+from dynashard_serving.api.openapi.security import secured, secured_family, secured_item_read
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import Endpoint, ItemRead, ServedCounter, ServedEdges, ServedRollUps, item_reads_of
@@ -80,6 +80,7 @@ def item_reads(resource: Resource) -> Described:
     schemas: dict[str, Schema] = {}
     for each in item_reads_of(resource.served.entity):
         read, about = _described_read(each, resource.exposed.heading, "404")
+        read = secured_item_read(read, each.access, right_of(each), resource.served)
         paths[f"{resource.template}/{each.path}"] = {"get": read}
         schemas |= about
     return Described(paths, schemas)
@@ -88,6 +89,7 @@ def item_reads(resource: Resource) -> Described:
 def _read(endpoint: Endpoint) -> Described:
     """Describe a read that the domain computes."""
     read, schemas = _described_read(endpoint, endpoint.tag or endpoint.path)
+    read = secured(read, endpoint.access, right_of(endpoint))
     return Described({f"{PREFIX}/{endpoint.path}": {"get": read}}, schemas)
 
 
@@ -99,12 +101,10 @@ def _described_read(declared: Endpoint | ItemRead, tag: str, *refusals: str) -> 
         text, verb = "The items, in order.", "list"
         items: type = list[model]  # type: ignore[valid-type]
         model = create_model(f"{name}List", __doc__=text, items=(items, ...))
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     answers = {"200": answer_of_many(text, model.__name__)}
     read = operation(f"{verb}{name}", declared.summary, tag, declared.text, answers, more=("406", *refusals))
     read["parameters"] = parameters_of(declared.request)
-    read = secured(read, declared.access, right_of(declared))
-    return read, {**schema.pop("$defs", {}), model.__name__: schema}
+    return read, {model.__name__: model.model_json_schema(mode="serialization")}
 
 
 class _Edges:

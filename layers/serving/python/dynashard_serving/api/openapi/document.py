@@ -1,6 +1,8 @@
 """The OpenAPI 3.1 document of the API."""
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,7 +13,7 @@ from dynashard_serving.api.openapi.examples import Examples
 from dynashard_serving.api.openapi.many import shared_operators, within
 from dynashard_serving.api.openapi.parts import REFUSALS, Operation, Schema, plural, problem, sentence
 from dynashard_serving.api.openapi.resources import paths_of
-from dynashard_serving.api.openapi.schemas import schemas_of
+from dynashard_serving.api.openapi.schemas import components_of
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import Endpoint, FamilyListing, ServedCounter, ServedEdges, ServedRollUps
@@ -33,6 +35,9 @@ _INFO: Final[Schema] = {
     "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
 }
 _SERVICE: Final = "service"
+_VERB: Final = re.compile("[a-z]+")
+_PARAMETER: Final = re.compile(r"\{[^}]*\}")
+_WORDS: Final = re.compile("[A-Za-z0-9]+")
 
 
 COMMITTED_AT: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -45,26 +50,28 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
     families = [
         FamilyResource(one, domain.access_of) for one in domain.declarations.served if isinstance(one, FamilyListing)
     ]
+    components = components_of(entities, families)
+    about_items = {served.name: components.paths_of(item_reads(Resource(served))) for served in entities}
     kinds = ServedCounter | ServedEdges | ServedRollUps | Endpoint
-    others = [(described(one), one.quota) for one in domain.declarations.served if isinstance(one, kinds)]
-    about_items = {served.name: item_reads(Resource(served)) for served in entities}
+    others = [
+        (components.paths_of(described(one)), one.quota) for one in domain.declarations.served if isinstance(one, kinds)
+    ]
     recorded = any(served.entity is Record for served in entities)
-    schemas = schemas_of(
-        entities, families, [each.schemas for each in (*(each for each, _ in others), *about_items.values())]
-    )
+    schemas = components.schemas
     examples = Examples(schemas, now)
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for served in entities:
         copied = any(copies.of is served.entity for copies in domain.declarations.copies)
         resource = Resource(served)
         paths |= paths_of(resource, examples, recorded=recorded, copied=copied)
-        for path, methods in within(served.exposed.quota, about_items[served.name].paths).items():
+        for path, methods in within(served.exposed.quota, about_items[served.name]).items():
             paths[path] = {"parameters": paths[resource.template]["parameters"], **methods}
-    parameters = shared_operators(paths)
+    parameters, items = shared_operators(paths), set(paths) - {path for each in about_items.values() for path in each}
     for family in families:
         paths |= within(family.quota, {family.root: {"get": family_listing(family)}})
     for each, quota in others:
-        paths |= within(quota, each.paths)
+        paths |= within(quota, each)
+    _distinguish(paths, items)
     return {
         "openapi": "3.1.0",
         "info": _INFO,
@@ -114,6 +121,20 @@ def _health() -> Operation:
     }
 
 
+def _distinguish(paths: Mapping[str, Any], items: Collection[str]) -> None:
+    """Name operations by their paths if others have the same id, as reads with one answer have.
+
+    Operations of the paths in `items` keep theirs, because no two entities that are served have one class name.
+    """
+    times = Counter(operation["operationId"] for operation in _operations(paths))
+    for path in paths.keys() - items:
+        for operation in _operations({path: paths[path]}):
+            if times[operation["operationId"]] > 1:
+                verb = _VERB.match(operation["operationId"])
+                words = _WORDS.findall(_PARAMETER.sub("", path.removeprefix(PREFIX)))
+                operation["operationId"] = "".join([verb[0] if verb else "", *(word.capitalize() for word in words)])
+
+
 def _tags(domain: Domain, paths: dict[str, Any]) -> list[Schema]:
     """Each tag that an operation has, with what its entities are."""
     texts: dict[str, list[str]] = {_SERVICE: ["The API itself."]}
@@ -127,7 +148,7 @@ def _tags(domain: Domain, paths: dict[str, Any]) -> list[Schema]:
     ]
 
 
-def _operations(paths: dict[str, Any]) -> Iterable[Operation]:
+def _operations(paths: Mapping[str, Any]) -> Iterable[Operation]:
     return (operation for methods in paths.values() for method, operation in methods.items() if method != "parameters")
 
 

@@ -91,14 +91,21 @@ def within(quota: Quota | None, paths: Mapping[str, Schema]) -> Mapping[str, Sch
     """Return paths whose operations have the headers of their quota, if they have one, on what they answer."""
     if quota is not None:
         for described in (each for methods in paths.values() for each in methods.values() if isinstance(each, dict)):
-            for response in described["responses"].values():
-                if "$ref" not in response:
-                    response["headers"] = {**response.get("headers", {}), **_RATE_LIMIT}
+            # Other resources may have the same answer.
+            described["responses"] = {
+                status: response
+                if "$ref" in response
+                else {**response, "headers": {**response.get("headers", {}), **_RATE_LIMIT}}
+                for status, response in described["responses"].items()
+            }
     return paths
 
 
-def operator_parameters(served: Served, value_of: Callable[[str], Schema]) -> list[Schema]:
-    """Return the query parameters with operators: of declared filters, and of the first sort fields of each listing."""
+def operator_parameters(served: Served, value_of: Callable[[str], Schema | None]) -> list[Schema]:
+    """Return the query parameters with operators: of declared filters, and of the first sort fields of each listing.
+
+    `value_of` returns the schema of a field's value; None if a query cannot carry it.
+    """
     words: dict[str, dict[str, str]] = {
         name: dict.fromkeys(served.operators(name), "") for name in served.exposed.filters
     }
@@ -109,10 +116,10 @@ def operator_parameters(served: Served, value_of: Callable[[str], Schema]) -> li
                 known = words.setdefault(name, {})
                 known[word] = f"{known[word]}, {where}" if known.get(word) else f" A range of keys of {where}"
     return [
-        query(f"{name}[{word}]", _operand(word, value_of(name)), _MEANINGS[word] + (f"{where}." if where else ""))
+        query(f"{name}[{word}]", schema, _MEANINGS[word] + (f"{where}." if where else ""))
         for name, each in words.items()
         for word, where in each.items()
-        if word != "eq"
+        if word != "eq" and (schema := _operand(word, value_of(name))) is not None
     ]
 
 
@@ -135,12 +142,12 @@ def shared_operators(paths: Mapping[str, Schema]) -> dict[str, Schema]:
     return dict(sorted(shared.items()))
 
 
-def _operand(word: str, value: Schema) -> Schema:
+def _operand(word: str, value: Schema | None) -> Schema | None:
     if word == "exists":
         return {"type": "boolean"}
     if word in ("prefix", "contains"):
         return {"type": "string", "minLength": 1}
-    if word == "in":
+    if word == "in" and value is not None:
         return {"type": "array", "items": value, "minItems": 1, "maxItems": MAX_MEMBERS}
     return value
 
@@ -183,8 +190,11 @@ def _example_of(served: Served, examples: Examples) -> dict[str, Any]:
     return {**key, **{name: item[name] for name in served.address if name in item}}
 
 
-def schemas_of_many(served: Served, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the schemas of counts, batches and JSON Patches of an entity, whose other schemas are given."""
+def schemas_of_many(served: Served, schemas: Mapping[str, Schema], settable: Schema) -> dict[str, Schema]:
+    """Return the schemas of counts, batches and JSON Patches of an entity, whose other schemas are given.
+
+    `settable` is what a caller may set of an item, which a batch may put even if the entity is served without `create`.
+    """
     name = served.entity.__name__
     found: dict[str, Schema] = {"Count": _COUNT} if served.serves("count") else {}
     if "update" in served.exposed.operations:
@@ -193,7 +203,7 @@ def schemas_of_many(served: Served, schemas: Mapping[str, Schema]) -> dict[str, 
         return found
     parts = {
         "key": ref(f"{name}Key"),
-        "item": ref(f"{name}Create" if f"{name}Create" in schemas else name),
+        "item": ref(f"{name}Create") if f"{name}Create" in schemas else settable,
         "patch": {"anyOf": [ref(f"{name}Patch"), ref("JsonPatch")]},
         "consistent": {"type": "boolean"},
         "idempotency_key": IDEMPOTENCY_KEY["schema"],

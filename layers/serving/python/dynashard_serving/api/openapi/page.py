@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dynashard_serving.api.request import headers_of
-from dynashard_serving.api.response import Response
+from dynashard_serving.api.response import Response, takes_gzip
 
 ASSETS: Final = {
     "swagger-ui.js": ("swagger-ui-bundle.min.js", "text/javascript"),
@@ -69,7 +69,7 @@ def asset(name: str, event: Mapping[str, Any]) -> Response[bytes]:
     """One of `ASSETS`, gzipped if the client takes that; clients may keep it for a day."""
     file, content_type = ASSETS[name]
     headers = {"Cache-Control": _DAY, "Vary": "Accept-Encoding"}
-    compressed = "gzip" in headers_of(event).get("accept-encoding", "")
+    compressed = takes_gzip(headers_of(event).get("accept-encoding", ""))
     if compressed:
         headers["Content-Encoding"] = "gzip"
     return Response(

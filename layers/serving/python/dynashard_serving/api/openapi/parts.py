@@ -124,14 +124,27 @@ def query(name: str, schema: Schema, text: str, *, required: bool = False) -> Sc
 def parameters_of(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters that a model describes."""
     schema = model.model_json_schema()
-    required = schema.get("required", [])
+    required, models = schema.get("required", []), schema.get("$defs", {})
     found = []
     for name, value in schema["properties"].items():
-        # What it refers to is written here, because a component of the document could have the same name.
-        whole = {**schema.get("$defs", {}).get(value.get("$ref", "").rpartition("/")[2], {}), **value}
-        shape = {key: part for key, part in whole.items() if key not in {"title", "description", "$ref"}}
+        whole = _written_out(value, models)
+        shape = {key: part for key, part in whole.items() if key not in {"title", "description"}}
         found.append(query(name, shape, whole.get("description", ""), required=name in required))
     return found
+
+
+def _written_out(part: Any, models: Mapping[str, Schema]) -> Any:
+    """Return a schema with the enums that it refers to. No text of a query is a model that contains itself."""
+    if isinstance(part, list):
+        return [_written_out(each, models) for each in part]
+    if not isinstance(part, dict):
+        return part
+    found = {key: _written_out(value, models) for key, value in part.items() if key != "$ref"}
+    if "$ref" not in part:
+        return found
+    name = part["$ref"].rpartition("/")[2]
+    others = {other: model for other, model in models.items() if other != name}
+    return {**_written_out(models.get(name, {}), others), **found}
 
 
 def header(name: str, text: str, schema: Schema = TEXT) -> Schema:

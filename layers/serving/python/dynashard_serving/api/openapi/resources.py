@@ -26,6 +26,7 @@ from dynashard_serving.api.openapi.parts import (
     LOCATION,
     NOT_MODIFIED,
     PREFERENCE_APPLIED,
+    REF,
     STRICT,
     Operation,
     Schema,
@@ -170,7 +171,7 @@ def _create(served: Served, examples: Examples) -> Operation:
     answers = {"201": _answer(served, "Created.", location=True)}
     described = _operation(served, "create", (f"Create {one(served.entity)}", text), answers, ("409", "413", "415"))
     described["parameters"] = [IDEMPOTENCY_KEY]
-    described["requestBody"] = _body(examples, f"{served.entity.__name__}Create", JSON)
+    described["requestBody"] = _body(examples, served, "Create", JSON)
     return described
 
 
@@ -201,7 +202,7 @@ def _put(served: Served, examples: Examples) -> Operation:
     )
     described = _operation(served, "put", (f"Replace or create {one(served.entity)}", text), answers, _CHANGES)
     described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
-    described["requestBody"] = _body(examples, f"{served.entity.__name__}Replace", JSON)
+    described["requestBody"] = _body(examples, served, "Replace", JSON)
     return described
 
 
@@ -213,7 +214,7 @@ def _patch(served: Served, examples: Examples) -> Operation:
     )
     described = _operation(served, "patch", (f"Change {one(served.entity)}", text), answers, _CHANGES)
     described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
-    described["requestBody"] = _body(examples, f"{served.entity.__name__}Patch", MERGE_PATCH, JSON)
+    described["requestBody"] = _body(examples, served, "Patch", MERGE_PATCH, JSON)
     described["requestBody"]["content"][JSON_PATCH] = {"schema": ref("JsonPatch"), "example": []}
     return described
 
@@ -227,8 +228,8 @@ def _delete(served: Served, examples: Examples) -> Operation:
     return described
 
 
-def _body(examples: Examples, name: str, *media_types: str) -> Schema:
-    return body(name, *media_types, example=examples.document(name))
+def _body(examples: Examples, served: Served, kind: str, *media_types: str) -> Schema:
+    return body(f"{served.entity.__name__}{kind}", *media_types, example=examples.accepted(served, kind))
 
 
 def _list(served: Served, examples: Examples) -> Operation:
@@ -253,7 +254,7 @@ def _fields_chosen(served: Served, examples: Examples) -> list[Schema]:
     """The parameters that are fields, plain ones first."""
     return [
         *_field_parameters(served, examples),
-        *operator_parameters(served, lambda name: _query_schema(served, name, examples)),
+        *operator_parameters(served, lambda name: _operand(served, name, examples)),
     ]
 
 
@@ -286,7 +287,8 @@ def _field_parameters(served: Served, examples: Examples) -> list[Schema]:
     for name in served.sort_fields(None):
         uses.setdefault(name, []).append("a sort field of the table")
     for name in served.exposed.filters:
-        uses.setdefault(name, []).append("a filter")
+        if _is_text(_query_schema(served, name, examples), examples):
+            uses.setdefault(name, []).append("a filter")
     repeatable = set(partition)
     for index in served.indexes:
         repeatable.update(served.partition_fields(index))
@@ -325,6 +327,20 @@ def _query_schema(served: Served, name: str, examples: Examples) -> Schema:
         if by_keys:
             schema["pattern"] = text_without(by_keys)
     return schema
+
+
+def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
+    schema = _query_schema(served, name, examples)
+    return schema if _is_text(schema, examples) else None
+
+
+def _is_text(schema: Schema, examples: Examples) -> bool:
+    """Whether a query can carry a value of a schema: a list, an object or null has no text there."""
+    if "$ref" in schema:
+        return _is_text(examples.schemas[schema["$ref"].removeprefix(REF)], examples)
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return any(_is_text(each, examples) for each in choices)
+    return schema.get("type") not in {"array", "object", "null"}
 
 
 def _field_schema(served: Served, name: str, examples: Examples) -> Schema:

@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from dynashard import Entity
 from dynashard.entity import EntityDefinition
 from dynashard_serving.api.listings import FamilyResource
+from dynashard_serving.api.openapi.components import DEFS, LOCAL, Components
 from dynashard_serving.api.openapi.many import schemas_of_many
 from dynashard_serving.api.openapi.parts import REF, Schema, page_of, ref
 from dynashard_serving.documents import REVISION, TENANT
@@ -60,47 +61,51 @@ ACCEPTED: Final[Schema] = {
 _REVISION: Final[Schema] = {"type": "string", "readOnly": True, "description": "The value of the ETag."}
 
 
-def schemas_of(
-    entities: Sequence[Served], families: Sequence[FamilyResource], declared: Sequence[Mapping[str, Schema]]
-) -> dict[str, Schema]:
-    """Return all schemas of the document by name: for `User`, also `UserCreate`, `UserPatch`, `UserPage` and so on.
+class _OfStoredValues(GenerateJsonSchema):
+    """Describes times of day as they are stored, without a zone, which the format `time` requires."""
+
+    def time_schema(self, schema: Any) -> Schema:
+        """Return the schema of a time of day."""
+        return {**super().time_schema(schema), "format": "time-local"}
+
+
+def components_of(entities: Sequence[Served], families: Sequence[FamilyResource]) -> Components:
+    """Return the schemas of entities by name: for `User`, also `UserCreate`, `UserPatch`, `UserPage` and so on.
 
     Args:
         entities: those that are served.
         families: listings of several as one, which also list what is not served by itself.
-        declared: the schemas of what the domain declares besides.
     """
     inputs = [(served.entity, "validation") for served in entities]
     listed = {member.entity: member for family in families for member in family.members}
     listed |= {served.entity: served for served in entities}
     outputs = [(entity, "serialization") for entity in listed]
-    places, generated = models_json_schema([*inputs, *outputs], ref_template=REF + "{model}")  # type: ignore[list-item]
-    found: dict[str, Schema] = generated.get("$defs", {})
-    taken = {place["$ref"].removeprefix(REF) for place in places.values()}
-    schemas: dict[str, Schema] = {name: schema for name, schema in found.items() if name not in taken}
+    places, generated = models_json_schema(
+        [*inputs, *outputs],  # type: ignore[list-item]
+        ref_template=LOCAL + "{model}",
+        schema_generator=_OfStoredValues,
+    )
+    found: dict[str, Schema] = generated.get(DEFS, {})
     shown = {
-        entity: _representation(member, found[places[entity, "serialization"]["$ref"].removeprefix(REF)])
+        entity: _representation(member, found[places[entity, "serialization"]["$ref"].removeprefix(LOCAL)])
         for entity, member in listed.items()
     }
+    schemas: dict[str, Schema] = {"Problem": PROBLEM, "GatewayRefusal": GATEWAY_REFUSAL}
     for served in entities:
-        given = found[places[served.entity, "validation"]["$ref"].removeprefix(REF)]
+        given = found[places[served.entity, "validation"]["$ref"].removeprefix(LOCAL)]
         schemas.update(_of_entity(served, given, shown[served.entity]))
     for family in families:
         schemas |= _of_family(family, shown)
-    for each in declared:
-        schemas |= each
-    schemas["Problem"] = PROBLEM
-    schemas["GatewayRefusal"] = GATEWAY_REFUSAL
-    # Generators of clients name a type by its title. Two components with one title lose every operation that uses them.
-    return {name: {**schemas[name], "title": name} for name in sorted(schemas)}
+    return Components(schemas, found)
 
 
 def _of_entity(served: Served, given: Schema, shown: Schema) -> dict[str, Schema]:
     name = served.entity.__name__
     schemas = {name: shown}
     given = _settable(served, given)
-    if "list" in served.exposed.operations:
+    if {"list", "get"} & set(served.exposed.operations):
         schemas[f"{name}Part"] = _part(schemas[name])
+    if "list" in served.exposed.operations:
         schemas[f"{name}Page"] = page_of({"anyOf": [ref(name), ref(f"{name}Part")]})
     if "create" in served.exposed.operations:
         schemas[f"{name}Create"] = given
@@ -110,7 +115,7 @@ def _of_entity(served: Served, given: Schema, shown: Schema) -> dict[str, Schema
         schemas[f"{name}Patch"] = _patch(_without(given, served.address))
     if served.exposed.queued:
         schemas["Accepted"] = ACCEPTED
-    return schemas | schemas_of_many(served, schemas)
+    return schemas | schemas_of_many(served, schemas, given)
 
 
 def _of_family(family: FamilyResource, shown: Mapping[type[Entity], Schema]) -> dict[str, Schema]:

@@ -20,6 +20,18 @@ def secured(described: Operation, rules: Access | None, right: str) -> Operation
     return found
 
 
+def secured_item_read(described: Operation, rules: Access | None, right: str, of: Served) -> Operation:
+    """Return a read about an item with what its callers need: also the right to read the item."""
+    own = secured(described, rules, right)
+    item = secured({**described, "description": ""}, of.exposed.access, "get")
+    found: Operation = {**own, "description": f"{own['description']} {item['description']}".rstrip()}
+    both = [each["security"] for each in (own, item) if "security" in each]
+    if both:
+        every = [[scope for each in picked for scope in each["bearer"]] for picked in product(*both)]
+        found["security"] = [{"bearer": list(dict.fromkeys(scopes))} for scopes in every]
+    return found
+
+
 def secured_batch(described: Operation, rules: Access | None) -> Operation:
     """Return an operation that does several ones. A security requirement could not say that each needs its own."""
     text = "" if rules is None else " Each request needs what it needs alone, and has its refusal as its outcome."
