@@ -27,7 +27,7 @@ from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
 from dynashard.entity.tolerance import Tolerance
-from dynashard.entity.values import duration, encoded_expiry, json_numbers
+from dynashard.entity.values import duration, encoded_expiry, json_numbers, stored_expiry
 from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
@@ -163,6 +163,16 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         else:
             values = values.__dict__
         return self._compiled_key(values) or self._key(values, "sort")
+
+    def entry(self, index: IndexDefinition, values: Mapping[str, Any]) -> ItemKey | None:
+        """Return the key in an index of an item with these fields; None if it is left out.
+
+        A time of expiry is stored to the second, so it is in the key as readers get it.
+        """
+        name = self.expires
+        if name in index.fields and name is not None and isinstance(expires := values.get(name), datetime):
+            values = {**values, name: stored_expiry(name, expires)}
+        return index.entry(values)
 
     @cached_property
     def writer(self) -> "ItemWriter":
