@@ -51,7 +51,11 @@ def in_place_of(served: Served, current: Entity, item: Entity, now: float) -> En
         ValidationFailedError: it has another number.
     """
     kept = served.server_fields | (unasked(item) or set())
-    whole = current.model_copy(update={name: value for name, value in item if name not in kept})
+    fields = served.entity.model_fields
+    whole = current.model_copy(update={name: getattr(item, name) for name in fields if name not in kept})
+    for name in whole.__dict__.keys() - fields.keys():
+        # A cached property of the stored item, which may be another one now.
+        del whole.__dict__[name]
     return followed(served.exposed.transitions, current, _same_number(served, current, whole), now)
 
 
