@@ -139,6 +139,13 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             self.__dict__.pop(compiled, None)
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
+    def values_of(self, item: Record) -> Mapping[str, Any]:
+        """Return an item's fields, without what cached properties keep beside them."""
+        values, fields = item.__dict__, self.model.model_fields
+        if len(values) == len(fields):
+            return values
+        return {name: value for name, value in values.items() if name in fields}
+
     def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
         """Refuse items that a stream consumer could not follow, before they are written from now on.
 

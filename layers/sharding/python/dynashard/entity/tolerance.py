@@ -36,14 +36,15 @@ _FAILURES: Final = (ValidationError, ArithmeticError, AttributeError, LookupErro
 
 def members(model: BaseModel) -> Mapping[str, Any]:
     """Return what is stored of a model inside an item: its fields, but none that another version did not store."""
-    values = model.__dict__
-    if None not in values.values():
+    values, known = model.__dict__, type(model).model_fields
+    if len(values) == len(known) and None not in values.values():
         return values
-    known, given = type(model).model_fields, model.model_fields_set
+    given = model.model_fields_set
+    # Cached properties keep their values beside the fields.
     return {
         name: value
         for name, value in values.items()
-        if value is not None or name in given or name not in known or not known[name].is_required()
+        if name in known and (value is not None or name in given or not known[name].is_required())
     }
 
 

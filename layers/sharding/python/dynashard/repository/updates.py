@@ -89,7 +89,7 @@ def touched_indexes(entity: EntityDefinition[Any], updates: FieldUpdates) -> lis
 
 def fields_after(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> dict[str, Any]:
     """Return all fields of an item after updates; raises `InvalidValueError` for a sum or a whole that is refused."""
-    after = {**current.__dict__, **updates.set}
+    after = {**entity.values_of(current), **updates.set}
     for name, value in updates.add.items():
         if not isinstance(value, set | frozenset):
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.

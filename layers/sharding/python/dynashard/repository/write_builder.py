@@ -53,12 +53,13 @@ class WriteBuilder(Generic[E]):
         """Return the item as it will be stored, without its stored key: stamped, and with a new revision."""
         entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
-        compiled = entity.writer(item.__dict__, key, now, created or now, revision, counts)
+        fields = entity.values_of(item)
+        compiled = entity.writer(fields, key, now, created or now, revision, counts)
         named: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
         wire: Wire = named if compiled is None else compiled
         if compiled is None:
             stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
-            values = {**item.__dict__, **stamps}
+            values = {**fields, **stamps}
             for index in entity.indexes.values():
                 wire.update(counts.router.index_attributes(entity, index, key, values))
             wire.update(entity.encode(values))
