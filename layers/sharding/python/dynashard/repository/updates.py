@@ -95,7 +95,7 @@ def fields_after(entity: EntityDefinition[Any], current: Entity, updates: FieldU
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
             encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
         after[name] = entity.assignment.check(name, added_to(after[name], value))
-    if entity.assignment.checks_whole:
+    if entity.assignment.checks_whole(updates.fields):
         entity.assignment.check_whole(after)
     return after
 

@@ -253,7 +253,8 @@ class WriteBuilder(Generic[E]):
     def reads_first(self, updates: FieldUpdates, known: Mapping[str, Any]) -> bool:
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
-        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in updates.add):
+        assignment = entity.assignment
+        if assignment.checks_whole(updates.fields) or any(map(assignment.bounded, updates.add)):
             return True
         given = known.keys() | entity.updated_fields
         touched = touched_indexes(entity, updates)
