@@ -128,6 +128,12 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @cached_property
+    def placing(self) -> tuple[str, ...]:
+        """The fields in keys, of the table and of indexes, that callers give, as they give them."""
+        named = [*self.key_fields, *(name for index in self.indexes.values() for name in sorted(index.fields))]
+        return tuple(name for name in dict.fromkeys(named) if name not in self.server_fields and name != self.expires)
+
+    @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
         """The indexes that are read replicas of the table."""
         return tuple(index for index in self.indexes.values() if index.replica)
