@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, computed_field
 
 from dynashard import Entity, Key, Registry
 from dynashard.transport import Transport
@@ -13,6 +14,8 @@ from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 
 pytestmark = pytest.mark.engine
+
+_JSON_PATCH = {"content-type": "application/json-patch+json"}
 
 
 def _is_small(_caller: Any, _operation: str, item: Any) -> bool:
@@ -32,9 +35,31 @@ class Order(Entity, name="derived.v1.Order", key=Key("{tenant_id}", "{id}"), reg
         return self.price * self.pieces
 
 
+class Size(BaseModel, extra="forbid"):
+    width: int = 1
+
+    @computed_field
+    def doubled(self) -> int:
+        """Twice the width."""
+        return 2 * self.width
+
+
+@serve(path="boxes")
+class Box(Entity, name="derived.v1.Box", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    tenant_id: str
+    id: str
+    label: str | None = None
+    size: Size = Size()
+
+    @computed_field
+    def text(self) -> str:
+        """What is printed on it."""
+        return f"{self.label} {self.size.width}"
+
+
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    return caller_exposing(transport, table, Order)  # type: ignore[arg-type]
+    return caller_exposing(transport, table, Order, Box)  # type: ignore[arg-type]
 
 
 def test_a_policy_sees_the_cached_properties_of_the_new_item(caller: Caller) -> None:
@@ -44,3 +69,27 @@ def test_a_policy_sees_the_cached_properties_of_the_new_item(caller: Caller) -> 
 
     assert (refused.status, accepted.status) == (403, 200)
     assert caller.get("/v1/orders/1").json["pieces"] == 2
+
+
+def test_an_item_with_computed_fields_is_patched(caller: Caller) -> None:
+    caller.put("/v1/boxes/1", {})
+
+    caller.patch("/v1/boxes/1", {"label": "a", "text": "ignored"})
+    caller.patch("/v1/boxes/1", {"size": {"width": 2}})
+    patched = caller.patch("/v1/boxes/1", [{"op": "replace", "path": "/label", "value": "b"}], headers=_JSON_PATCH)
+
+    assert patched.status == 200
+    assert (patched.json["text"], patched.json["size"]) == ("b 2", {"width": 2, "doubled": 4})
+
+
+def test_what_a_get_has_answered_can_be_put(caller: Caller) -> None:
+    caller.put("/v1/boxes/1", {"label": "a"})
+    read = caller.get("/v1/boxes/1").json
+
+    put = caller.put("/v1/boxes/1", {**read, "label": "b", "size": {"width": 3}})
+
+    assert (put.status, put.json["text"]) == (200, "b 3")
+
+
+def test_a_create_does_not_set_what_is_computed(caller: Caller) -> None:
+    assert caller.post("/v1/boxes", {"id": "1", "text": "x"}).fields == {"text": "read_only"}

@@ -156,6 +156,14 @@ def representation(item: BaseModel, revision: str | None) -> Document:
     return document
 
 
+def given_part(item: BaseModel) -> Document:
+    """Return the JSON document of what callers give of an item: without its revision, and what models compute."""
+    document: Document = item.model_dump(
+        mode="json", exclude=unasked(item), exclude_computed_fields=True, warnings=False
+    )
+    return document
+
+
 def item_texts(items: Iterable[Entity], *, with_type: bool = False) -> list[bytes]:
     """Return the JSON of what `representation` returns of each stored item, by one pass over its fields.
 

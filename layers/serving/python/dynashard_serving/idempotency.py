@@ -40,7 +40,7 @@ from dynashard.repository import Companion
 from dynashard.repository.interface import SingleItems
 from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
-from dynashard_serving.documents import REVISION, Document, representation, validated, without, written
+from dynashard_serving.documents import REVISION, Document, given_part, representation, validated, without, written
 from dynashard_serving.limits import LONGEST_SECONDS
 
 KEPT_SECONDS: Final = 24 * 60 * 60
@@ -217,7 +217,7 @@ class IdempotentCreates:
             _CLAIM: {"S": claim},
             _BODY: {"S": _digest(attempt.body)},
             **_subject(attempt),
-            _PLAN: {"S": _added(representation(attempt.item, None), attempt.body)},
+            _PLAN: {"S": _added(given_part(attempt.item), attempt.body)},
             _UNTIL: _milliseconds(now + attempt.seconds),
         }
         try:
@@ -322,7 +322,7 @@ def _create(items: SingleItems[Any], item: Entity, *, again: bool) -> Document:
 
 def _planned_fields(item: Entity) -> Document:
     declared = definition(type(item))
-    return without(representation(item, None), declared.server_fields | declared.attachments.keys())
+    return without(given_part(item), declared.server_fields | declared.attachments.keys())
 
 
 def _refuse_reused(attempt: Attempt, kept: Wire) -> None:

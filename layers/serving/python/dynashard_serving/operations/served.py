@@ -47,7 +47,7 @@ class Served:
     """An entity that callers may name.
 
     Attributes:
-        server_fields: those that only the server sets.
+        server_fields: those of an item's document that only the server sets, or computes.
         indexes: those that can be listed. An index of all tenants is not among them.
         address: the key's fields besides the tenant, in the order of an item's path.
     """
@@ -56,7 +56,8 @@ class Served:
         self.exposed = exposed
         self.entity: type[Entity] = exposed.entity
         self.definition = definition(exposed.entity)
-        self.server_fields = frozenset(self.definition.server_fields) | {REVISION}
+        computed = exposed.entity.model_computed_fields
+        self.server_fields = frozenset({*self.definition.server_fields, *computed, REVISION})
         declared = self.definition.indexes.items()
         self.indexes = {n: i for n, i in declared if TENANT in i.partition.fields and not i.replica}
         self.key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
