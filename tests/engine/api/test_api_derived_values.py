@@ -1,5 +1,6 @@
 """Values over REST that a model derives from its fields."""
 
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +13,7 @@ from dynashard_serving.access import ANYONE, Access
 from dynashard_serving.declare import serve
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
+from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
 
@@ -57,9 +59,24 @@ class Box(Entity, name="derived.v1.Box", key=Key("{tenant_id}", "{id}"), registr
         return f"{self.label} {self.size.width}"
 
 
+class Shade(StrEnum):
+    DARK = "dark"
+
+
+@serve(path="paints")
+class Paint(Entity, name="derived.v1.Paint", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    tenant_id: str
+    id: str
+    name: str = ""
+    shade: Shade = Shade.DARK
+
+    def model_post_init(self, _context: Any, /) -> None:
+        self.name.upper()
+
+
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    return caller_exposing(transport, table, Order, Box)  # type: ignore[arg-type]
+    return caller_exposing(transport, table, Order, Box, Paint)  # type: ignore[arg-type]
 
 
 def test_a_policy_sees_the_cached_properties_of_the_new_item(caller: Caller) -> None:
@@ -93,3 +110,16 @@ def test_what_a_get_has_answered_can_be_put(caller: Caller) -> None:
 
 def test_a_create_does_not_set_what_is_computed(caller: Caller) -> None:
     assert caller.post("/v1/boxes", {"id": "1", "text": "x"}).fields == {"text": "read_only"}
+
+
+def test_some_fields_are_read_of_an_item_that_looks_at_all_when_it_is_made(
+    caller: Caller, dynamodb: RawDynamoDB, table: str
+) -> None:
+    caller.put("/v1/paints/1", {"name": "a"})
+    [stored] = dynamodb.call("Scan", TableName=table)["Items"]
+    dynamodb.call("PutItem", TableName=table, Item={**stored, "shade": {"S": "of a later release"}})
+
+    one, many = caller.get("/v1/paints/1", query="fields=id,shade"), caller.get("/v1/paints", query="fields=id,shade")
+
+    assert (one.status, one.json) == (200, {"id": "1", "shade": "of a later release"})
+    assert many.json["items"] == [one.json]

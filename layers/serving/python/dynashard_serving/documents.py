@@ -12,6 +12,7 @@ from pydantic_core import to_json, to_jsonable_python
 from dynashard.entity import Entity, definition
 from dynashard.entity.tolerance import TOLERATED
 from dynashard.errors import MOST_FIELD_ERRORS, FieldError, ValidationFailedError
+from dynashard.record import holding
 
 REVISION: Final = "revision"
 """Name of the revision inside a document; read-only."""
@@ -189,10 +190,10 @@ def list_text(texts: Iterable[bytes]) -> bytes:
     return b"[%b]" % b",".join(texts)
 
 
-def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
+def part(model: type[Entity], values: Mapping[str, Any]) -> Document:
     """The JSON document of some fields of an item."""
     # The other fields are None, because a default may follow from a missing field.
-    partial = model.model_construct(**{**dict.fromkeys(model.model_fields), **values})
+    partial = holding(model, {**dict.fromkeys(model.model_fields), **values})
     document: Document = partial.model_dump(mode="json", include=set(values), warnings=False)
     return document
 

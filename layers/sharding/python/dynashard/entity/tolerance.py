@@ -17,7 +17,7 @@ from pydantic_core import SchemaValidator, core_schema
 
 from dynashard.entity.serialization import NOT_SCHEMAS
 from dynashard.model_schema import model_schema
-from dynashard.record import Record
+from dynashard.record import Record, holding
 from dynashard.schema import REV, TYPE
 
 T = TypeVar("T", bound=Record)
@@ -76,7 +76,7 @@ class Tolerance(Generic[T]):
         if not isinstance(error, ValidationError) or TYPE not in wire or not self._refused(error):
             return None
         # A default may be made of other fields, which nobody has read.
-        blank = self._model.model_construct(None, **dict.fromkeys(self._model.model_fields))
+        blank = holding(self._model, dict.fromkeys(self._model.model_fields))
         try:
             self._validator(frozenset({name})).validate_assignment(blank, name, value, extra="ignore")
         except _FAILURES:
