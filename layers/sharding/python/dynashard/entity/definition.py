@@ -26,7 +26,7 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.tolerance import Tolerance
+from dynashard.entity.tolerance import FAILURES, Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers, stored_expiry
 from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
@@ -125,6 +125,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._parts = lru_cache(maxsize=64)(self._part_reader)
         self._documents = lru_cache(maxsize=4)(self._document_reader)
+        self._refuse_none: dict[str, bool] = {}
         self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @cached_property
@@ -233,20 +234,22 @@ class EntityDefinition(KeyTemplates, Generic[T]):
     def left_out(self, name: str, value: Any) -> bool:
         """Whether a value is not stored, because it is empty and the field's default."""
         if value is None:
-            return name in self.optional or name in self._never_none
+            return name in self.optional or self._is_never_none(name)
         return not value and name in self._empty_sets and isinstance(value, set | frozenset)
 
-    @cached_property
-    def _never_none(self) -> frozenset[str]:
-        """The required fields that cannot be None: one that is was not stored by another version; see `tolerance`."""
-        found = []
-        for name, field in self.model.model_fields.items():
-            if field.is_required():
-                try:
-                    self.assignment.check(name, None)
-                except InvalidValueError:
-                    found.append(name)
-        return frozenset(found)
+    def _is_never_none(self, name: str) -> bool:
+        """Whether a required field cannot be None: one that is was not stored by another version; see `tolerance`."""
+        if name not in self._refuse_none:
+            field = self.model.model_fields.get(name)
+            self._refuse_none[name] = field is not None and field.is_required() and not self._takes_none(name)
+        return self._refuse_none[name]
+
+    def _takes_none(self, name: str) -> bool:
+        try:
+            self.assignment.check(name, None)
+        except FAILURES:
+            return False
+        return True
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
         """Return a value as a field stores it; raises `InvalidValueError` if that is not possible exactly."""

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
 from dynashard.entity.serialization import NOT_SCHEMAS
+from dynashard.errors import InvalidValueError
 from dynashard.model_schema import model_schema
 from dynashard.record import Record, holding
 from dynashard.schema import REV, TYPE
@@ -30,7 +31,9 @@ _TYPE: Final = "_type"
 _AROUND: Final = frozenset({"function-after", "function-wrap"})
 _RELAXED: Final = "~"
 """What the names of relaxed definitions end with."""
-_FAILURES: Final = (ValidationError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+FAILURES: Final = (
+    ValidationError, InvalidValueError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
+)  # fmt: skip
 """What validators of a domain may raise for values that are not declared."""
 
 
@@ -66,7 +69,7 @@ class Tolerance(Generic[T]):
             return None
         try:
             made: T = self._validator(names).validate_python(dict(values), extra="ignore")
-        except _FAILURES:
+        except FAILURES:
             return None
         return made
 
@@ -79,7 +82,7 @@ class Tolerance(Generic[T]):
         blank = holding(self._model, dict.fromkeys(self._model.model_fields))
         try:
             self._validator(frozenset({name})).validate_assignment(blank, name, value, extra="ignore")
-        except _FAILURES:
+        except FAILURES:
             return None
         return (blank.__dict__[name],)
 
@@ -93,7 +96,7 @@ class Tolerance(Generic[T]):
             return None
         try:
             made: T = self._validator(names).validate_python(dict(values), extra="ignore")
-        except _FAILURES:
+        except FAILURES:
             return None
         return made
 
@@ -101,7 +104,7 @@ class Tolerance(Generic[T]):
         """Return the instance of a JSON document in which these fields have values of another version."""
         try:
             made: T = self._validator(frozenset(names)).validate_json(text, strict=True)
-        except _FAILURES:
+        except FAILURES:
             return None
         return made
 
