@@ -198,7 +198,10 @@ _TEXTS: Final[Mapping[str, str]] = {
     "in": "{name} IN ({value})",
     "exists": "attribute_exists({name})",
     "not_exists": "attribute_not_exists({name})",
+    "set": "attribute_exists({name}) AND {name} <> {value}",
+    "unset": "(attribute_not_exists({name}) OR {name} = {value})",
 }
+_NULL: Final = {"NULL": True}
 
 
 def _attribute(entity: EntityDefinition[Any], condition: Filter) -> str:
@@ -216,6 +219,9 @@ def _operands(entity: EntityDefinition[Any], condition: Filter) -> tuple[str, li
     """The operator of a condition as a `Term` has it, and its values as they are stored."""
     operator = condition.operator
     if operator == "exists":
+        if condition.field not in entity.optional:
+            # None is stored, unless it is the default.
+            return ("set" if _exists(condition) else "unset"), [_NULL]
         return ("exists" if _exists(condition) else "not_exists"), []
     if operator == "in":
         return operator, [_compared(entity, Filter(condition.field, "=", each)) for each in _members(condition)]
