@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 from urllib.parse import quote
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, definition, plain_types
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.access import Caller
 from dynashard_serving.documents import REVISION, TENANT, Document
@@ -67,6 +67,7 @@ class Served:
         self._able = tuple(n for n, needs in NEEDS.items() if (all(e in allowed for e in needs) if needs else single))
         self._texts = frozenset(name for name in self.key_fields if self._annotation(name) is str)
         self._operators: dict[str, tuple[str, ...]] = {}
+        self._choices: dict[str, Mapping[str, int]] = {}
         self._adapters: dict[tuple[str, bool], TypeAdapter[Any]] = {}
 
     @property
@@ -133,7 +134,8 @@ class Served:
         adapter = self._adapter(name, checked=False)
         try:
             if isinstance(given, str):
-                found = adapter.validate_strings(given)
+                chosen = self._numbers(name).get(given)
+                found = adapter.validate_strings(given) if chosen is None else chosen
             else:
                 found = adapter.validate_json(json.dumps(given), strict=True)
             # A day means its beginning in UTC. That comes first, because the field's constraints may require a zone.
@@ -240,8 +242,26 @@ class Served:
 
             field = self.entity.model_fields[name]
             annotation: Any = Annotated[field.annotation, *field.metadata, None] if checked else field.annotation
-            found = self._adapters[name, checked] = TypeAdapter[Any](annotation)
+            # Bytes are written in documents as the entity says, and pydantic takes settings only for plain types.
+            form = self.entity.model_config.get("val_json_bytes", "utf8")
+            settings = ConfigDict(val_json_bytes=form) if bytes in plain_types(field.annotation) else None
+            found = self._adapters[name, checked] = TypeAdapter[Any](annotation, config=settings)
         return found
+
+    def _numbers(self, name: str) -> Mapping[str, int]:
+        """The numbers that a field chooses from by their texts, which pydantic does not read; empty for others."""
+        found = self._choices.get(name)
+        if found is None:
+            annotation = self._annotation(name)
+            found = self._choices[name] = {str(each): each for each in _literals(annotation) if type(each) is int}
+        return found
+
+
+def _literals(annotation: Any) -> list[Any]:
+    """What an annotation names by `Literal`, also among other types."""
+    if get_origin(annotation) is Literal:
+        return [*get_args(annotation)]
+    return [each for part in get_args(annotation) for each in _literals(part)]
 
 
 def served_by_name(exposed: Sequence[Exposed]) -> Mapping[str, Served]:
