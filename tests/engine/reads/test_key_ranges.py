@@ -3,11 +3,12 @@
 import operator
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import StringConstraints
 
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
 from dynashard.errors import InvalidCursorError
@@ -52,6 +53,21 @@ class Visit(
     at: datetime
     seq: int
     name: str
+
+
+class Guest(
+    Entity,
+    name="range.v1.Guest",
+    key=Key("{tenant}", "{id}"),
+    indexes=[
+        Index("GSI1", "by_email", partition="{tenant}", sort="{email}"),
+        Index("GSI2", "by_both", partition="{tenant}", sort="{email}#{id}"),
+    ],
+    registry=Registry(),
+):
+    tenant: str = "abc"
+    id: str
+    email: Annotated[str, StringConstraints(to_lower=True, min_length=2)]
 
 
 VISITS: Final = [
@@ -127,6 +143,26 @@ def test_a_range_has_its_bounds_if_the_operator_does(
     found = db.collection(Visit).items(tenant="abc", index=index, filters={field: {word: value}})
 
     assert {visit.seq for visit in found} == expected([(field, word, value)])
+
+
+@pytest.mark.parametrize("index", [None, "by_email", "by_both"])
+def test_a_range_compares_texts_as_a_filter_does(db: Dynashard, index: str | None) -> None:
+    guests = db.collection(Guest)
+    guests.batch_write([Guest(id=str(number), email=email) for number, email in enumerate(["ada", "bob", "cid"])])
+
+    def found(word: str, text: str) -> list[str]:
+        return [each.email for each in guests.items(tenant="abc", index=index, filters={"email": {word: text}})]
+
+    assert (found("gte", "BOB"), found("gt", "Bob")) == (["bob", "cid"], ["cid"])
+    assert (found("lte", "BOB"), found("lt", "Bob")) == (["ada", "bob"], ["ada"])
+
+
+def test_a_range_may_begin_with_a_part_of_a_text(db: Dynashard) -> None:
+    db.collection(Guest).put(id="1", email="bob")
+
+    found = db.collection(Guest).items(tenant="abc", index="by_email", filters={"email": {"gte": "b", "lt": "c"}})
+
+    assert [each.email for each in found] == ["bob"]
 
 
 def queries_of(recording: RecordingTransport, list_them: Callable[[], object]) -> list[dict[str, Any]]:

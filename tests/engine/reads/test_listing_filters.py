@@ -83,6 +83,13 @@ def test_a_condition_agrees_with_the_engine(
     for operator, text in (("exists", "attribute_exists(#a)"), ("not_exists", "attribute_not_exists(#a)")):
         mine = {item["SK"]["S"] for item in items if Term("a", operator).holds(item)}
         assert mine == let_through(world, partition, text)
+    null = {"NULL": True}
+    for operator, text in (
+        ("set", "attribute_exists(#a) AND #a <> :v0"),
+        ("unset", "attribute_not_exists(#a) OR #a = :v0"),
+    ):
+        mine = {item["SK"]["S"] for item in items if Term("a", operator, null).holds(item)}
+        assert mine == let_through(world, partition, text, null)
     members = [value for _, value in asked] + [value for value in stored if value is not None][:2]
     mine = {item["SK"]["S"] for item in items if Term("a", "in", {"L": members}).holds(item)}
     text = ", ".join(f":v{place}" for place in range(len(members)))

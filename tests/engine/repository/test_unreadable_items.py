@@ -1,14 +1,16 @@
 """An item that readers could not read is refused before it is stored, however it is written."""
 
 from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from dynashard import Create, Entity, Key, Put, Registry
+from dynashard import Create, Entity, Index, Key, Put, Registry, Retention, Update
 from dynashard.errors import InvalidValueError
 from dynashard.repository import Repository
+from dynashard.transport import metered
 from tests.engine.stored_things import Note, Person, World, person
 
 pytestmark = pytest.mark.engine
@@ -38,6 +40,59 @@ class Timed(Entity, name="test.v1.Timed", key=Key(partition="{id}"), registry=Re
 
     id: str
     lasts: timedelta = timedelta()
+
+
+class Span(Entity, name="test.v1.Span", key=Key(partition="{id}"), registry=Registry()):
+    """An entity of which two fields must fit each other."""
+
+    id: str
+    note: str = ""
+    start: int = 0
+    stop: int = 9
+    later: str = ""
+
+    @field_validator("stop")
+    @classmethod
+    def _after_start(cls, stop: int, info: ValidationInfo) -> int:
+        if stop < info.data.get("start", 0):
+            raise ValueError("stop lies before start")
+        return stop
+
+
+class Coded(
+    Entity,
+    name="test.v1.Coded",
+    key=Key("{tenant}", "{made}#{code}"),
+    indexes=[Index("GSI1", "by_email", partition="{tenant}", sort="{email}")],
+    registry=Registry(),
+):
+    """An entity whose validators change defaults, which pydantic does not validate."""
+
+    tenant: str = "abc"
+    made: date = date(2126, 1, 1)
+    code: Annotated[str, StringConstraints(to_upper=True)] = "a1"
+    email: Annotated[str, StringConstraints(to_lower=True)] = "Ada@X.org"
+    note: str = ""
+
+
+class Weighed(Entity, name="test.v1.Weighed", key=Key(partition="{id}"), registry=Registry()):
+    """An entity that looks at its fields when it is made."""
+
+    id: str
+    weight: int = 1
+
+    def model_post_init(self, _context: Any, /) -> None:
+        if not self.weight:
+            raise ValueError("it weighs nothing")
+
+
+class Visit(Entity, name="test.v1.Visit", key=Key(partition="{id}"), expires="expires_at", registry=Registry()):
+    """An entity whose expiry is counted from another field."""
+
+    id: str
+    at: datetime
+    note: str = ""
+    expires_at: Annotated[datetime | None, Retention("at", months=3), Field(validate_default=True)] = None
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
@@ -74,3 +129,77 @@ def test_the_other_items_of_a_batch_are_stored(world: World) -> None:
     assert outcomes[0] is None
     assert isinstance(outcomes[1], InvalidValueError)
     assert [note.id for note in world.notes.items(tenant="abc")] == ["1"]
+
+
+@pytest.mark.parametrize("updates", [{"set": {"stop": 1}}, {"set": {"start": 10}}, {"add": {"start": 8}}], ids=str)
+def test_an_update_that_a_validator_of_another_field_refuses_is_not_stored(
+    world: World, updates: dict[str, Any]
+) -> None:
+    spans = world.of(Span)
+    spans.create(id="1", start=2)
+    before = world.raw()
+
+    for write in (
+        lambda: spans.update("1", **updates),
+        lambda: spans.update("1", **updates, handling="exactly-once"),
+        lambda: world.transact(Update(Span, {"id": "1"}, **updates)),
+    ):
+        with pytest.raises(InvalidValueError, match="stop lies before start"):
+            write()
+
+    assert world.raw() == before
+    assert spans.update("1", start=9).start == 9
+
+
+def test_an_update_that_the_whole_item_refuses_is_not_stored(world: World) -> None:
+    world.of(Weighed).create(id="1")
+    world.of(Visit).create(id="1", at=datetime(2126, 1, 1, tzinfo=UTC))
+    before = world.raw()
+
+    with pytest.raises(InvalidValueError, match="it weighs nothing"):
+        world.of(Weighed).update("1", weight=0)
+    with pytest.raises(InvalidValueError, match="would never expire"):
+        world.of(Visit).update("1", at=datetime(9999, 12, 31, tzinfo=UTC))
+
+    assert world.raw() == before
+
+
+def test_an_update_of_a_field_that_no_other_validator_sees_reads_nothing(world: World) -> None:
+    spans, visits = world.of(Span), world.of(Visit)
+    spans.create(id="1")
+    visits.create(id="1", at=datetime(2126, 1, 1, tzinfo=UTC))
+
+    with metered() as meter:
+        spans.update("1", later="new")
+        visits.update("1", note="new")
+
+    assert (meter.consumed.read_units, meter.consumed.requests) == (0.0, 2)
+
+
+def test_an_item_that_would_not_be_found_under_its_key_is_not_stored(world: World) -> None:
+    coded, copied = world.of(Coded), Coded(code="B2").model_copy(update={"code": "b2"})
+
+    for write in (
+        lambda: coded.create(Coded()),
+        lambda: coded.put(copied),
+        lambda: coded.batch_write([Coded()]),
+        lambda: world.transact(Create(Coded())),
+        lambda: Repository(world.store, Coded).check(Coded()),
+    ):
+        with pytest.raises(InvalidValueError, match="code: its validator makes '") as refused:
+            write()
+        assert refused.value.field == "code"
+
+    assert world.raw() == []
+
+
+def test_an_item_has_the_index_keys_of_what_readers_get(world: World) -> None:
+    coded = world.of(Coded)
+    coded.create(code="1")
+    coded.put(code="2")
+    coded.batch_write([Coded(code="3")])
+    coded.create(code="4", email="Bob@x.org")
+
+    found = coded.items(tenant="abc", email="ada@x.org")
+
+    assert [each.code for each in found] == ["1", "2", "3"]

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from dynashard.entity import Entity, with_revision
 from dynashard.keys import KeyTemplate
 from dynashard_serving.declare import Exposed
-from dynashard_serving.documents import REVISION, TENANT, Document, representation, without
+from dynashard_serving.documents import REVISION, TENANT, Document, given_part, without
 from dynashard_serving.operations.served import Served
 
 
@@ -41,7 +41,7 @@ class EntityResource:
 
     def document(self, item: Entity, /) -> Document:
         """Return what is sent of an item to store it."""
-        return without(representation(item, None), self._entity.server_fields)
+        return without(given_part(item), self._entity.server_fields)
 
     def item(self, document: Mapping[str, Any], /) -> Entity:
         """Return the item in an answer; raises `ValidationError` if it is none."""

@@ -12,6 +12,7 @@ from pydantic_core import to_json, to_jsonable_python
 from dynashard.entity import Entity, definition
 from dynashard.entity.tolerance import TOLERATED
 from dynashard.errors import MOST_FIELD_ERRORS, FieldError, ValidationFailedError
+from dynashard.record import holding
 
 REVISION: Final = "revision"
 """Name of the revision inside a document; read-only."""
@@ -156,6 +157,14 @@ def representation(item: BaseModel, revision: str | None) -> Document:
     return document
 
 
+def given_part(item: BaseModel) -> Document:
+    """Return the JSON document of what callers give of an item: without its revision, and what models compute."""
+    document: Document = item.model_dump(
+        mode="json", exclude=unasked(item), exclude_computed_fields=True, warnings=False
+    )
+    return document
+
+
 def item_texts(items: Iterable[Entity], *, with_type: bool = False) -> list[bytes]:
     """Return the JSON of what `representation` returns of each stored item, by one pass over its fields.
 
@@ -181,10 +190,10 @@ def list_text(texts: Iterable[bytes]) -> bytes:
     return b"[%b]" % b",".join(texts)
 
 
-def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
+def part(model: type[Entity], values: Mapping[str, Any]) -> Document:
     """The JSON document of some fields of an item."""
     # The other fields are None, because a default may follow from a missing field.
-    partial = model.model_construct(**{**dict.fromkeys(model.model_fields), **values})
+    partial = holding(model, {**dict.fromkeys(model.model_fields), **values})
     document: Document = partial.model_dump(mode="json", include=set(values), warnings=False)
     return document
 

@@ -40,7 +40,7 @@ from dynashard.repository import Companion
 from dynashard.repository.interface import SingleItems
 from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
-from dynashard_serving.documents import REVISION, Document, representation, validated, without, written
+from dynashard_serving.documents import REVISION, Document, given_part, representation, validated, without, written
 from dynashard_serving.limits import LONGEST_SECONDS
 
 KEPT_SECONDS: Final = 24 * 60 * 60
@@ -306,7 +306,7 @@ def _plan_of(attempt: Attempt) -> str:
 
     Attachments are in it as they were sent, however the item has them: a record could not hold them.
     """
-    document, attachments = representation(attempt.item, None), definition(type(attempt.item)).attachments
+    document, attachments = given_part(attempt.item), definition(type(attempt.item)).attachments
     sent = {name: attempt.body[name] for name in attachments if name in document and name in attempt.body}
     return _added({**document, **sent}, attempt.body)
 
@@ -332,7 +332,7 @@ def _create(items: SingleItems[Any], item: Entity, *, again: bool) -> Document:
 
 def _planned_fields(item: Entity) -> Document:
     declared = definition(type(item))
-    return without(representation(item, None), declared.server_fields | declared.attachments.keys())
+    return without(given_part(item), declared.server_fields | declared.attachments.keys())
 
 
 def _refuse_reused(attempt: Attempt, kept: Wire) -> None:

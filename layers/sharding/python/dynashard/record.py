@@ -72,6 +72,16 @@ class Record(BaseModel):
         return Revision(found) if found and type(found) is str else found
 
 
+def holding(model: type[R], values: Mapping[str, Any]) -> R:
+    """Return an instance with these values as its fields. No code of the model runs, as `model_construct` lets it."""
+    item = object.__new__(model)
+    for name, value in (("__dict__", dict(values)), ("__pydantic_fields_set__", set(values))):
+        object.__setattr__(item, name, value)
+    for name in ("__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(item, name, None)
+    return item
+
+
 def with_revision(item: R, revision: str | None) -> R:
     """Return the same item, with the revision at which it is stored."""
     # Declared private attributes double the time of validation. Their slot is compared and copied all the same.

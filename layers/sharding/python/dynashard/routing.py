@@ -121,7 +121,7 @@ class Router:
         self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]
     ) -> dict[str, dict[str, str]]:
         """Return the attributes that put an item into an index: none if a field of the index key is not set."""
-        entry = index.entry(values)
+        entry = entity.entry(index, values)
         if entry is None:
             return {}
         return {
@@ -133,7 +133,7 @@ class Router:
         self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]
     ) -> frozenset[str]:
         """Return the stored partition keys under which an item's entry may stand in an index; none if it has none."""
-        entry, view = index.entry(values), self.topology.index_view(entity, index)
+        entry, view = entity.entry(index, values), self.topology.index_view(entity, index)
         if entry is None:
             return frozenset()
         counts = (self.index_count(entity, index), *view.former)

@@ -119,7 +119,7 @@ def _add(found: Sample, entity: EntityDefinition[Any], router: Router, item: Ent
         wire = {TYPE: {"S": entity.name}, REV: {"S": _REVISION}, **router.stored_key(entity, key)}
         for name, index in entity.indexes.items():
             wire |= router.index_attributes(entity, index, key, values)
-            entry = index.entry(values)
+            entry = entity.entry(index, values)
             if entry is not None:
                 found.indexes[name][entry.partition] += 1
         wire |= entity.encode(values)

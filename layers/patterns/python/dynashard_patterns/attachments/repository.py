@@ -295,7 +295,7 @@ class AttachmentRepository(Generic[E]):
         wire = self._builder.wire_of(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
         wire.update({name: attribute for name, attribute in attributes.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
-        return self._builder.storing(kind, key, wire, if_match, returns=kind is Kind.CREATE, over=over)
+        return self._builder.storing(kind, key, wire, if_match, item, returns=kind is Kind.CREATE, over=over)
 
 
 def _bare(item: E, names: Collection[str]) -> E:

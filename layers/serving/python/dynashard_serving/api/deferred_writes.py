@@ -27,7 +27,7 @@ from dynashard_serving.api.request import ApiRequest, path_values
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.dependants import dependants_of
-from dynashard_serving.documents import TENANT, representation, with_fixed, without
+from dynashard_serving.documents import TENANT, given_part, representation, with_fixed, without
 from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import Key
@@ -115,7 +115,7 @@ class DeferredWrites:
             self._resource.served,
             incoming.tenant,
             request,
-            representation(about, None) if isinstance(about, Entity) else None,
+            given_part(about) if isinstance(about, Entity) else None,
             operation_id=operation_id,
             accepted_at=self._clock(),
             request_id=incoming.request_id,

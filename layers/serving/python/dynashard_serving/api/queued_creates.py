@@ -11,7 +11,7 @@ from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import Response, json_response
-from dynashard_serving.documents import Document, representation
+from dynashard_serving.documents import Document, given_part
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create
@@ -85,7 +85,7 @@ class QueuedCreates:
         refuse_untimely(served, request, entity, self._clock())
         # The writer stores an item that is placed by its time when that time has come.
         self._items.check(entity, timely=not served.has_bounded_key_time)
-        return representation(entity, None)
+        return given_part(entity)
 
     def _send(self, documents: Sequence[Document], incoming: ApiRequest) -> None:
         positions: list[range] = []

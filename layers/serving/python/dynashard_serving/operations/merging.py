@@ -3,7 +3,7 @@
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, FieldError, NotFoundError, ValidationFailedError
 from dynashard.transactions import steps
-from dynashard_serving.documents import refuse_changed, representation, unasked, validated_over, without
+from dynashard_serving.documents import given_part, refuse_changed, unasked, validated_over, without
 from dynashard_serving.operations.accepting import refuse_past_expiry
 from dynashard_serving.operations.conditions import Conditions
 from dynashard_serving.operations.patching import document_after, fields_named
@@ -24,7 +24,7 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
         ValidationFailedError: with every field at fault.
     """
     request.conditions.demand(current.revision)
-    before = representation(current, None)
+    before = given_part(current)
     document = without(document_after(served, before, current.revision, request.patch), served.server_fields)
     item = validated_over(served.entity, document, before)
     refuse_changed(item, request.key)
@@ -51,7 +51,11 @@ def in_place_of(served: Served, current: Entity, item: Entity, now: float) -> En
         ValidationFailedError: it has another number.
     """
     kept = served.server_fields | (unasked(item) or set())
-    whole = current.model_copy(update={name: value for name, value in item if name not in kept})
+    fields = served.entity.model_fields
+    whole = current.model_copy(update={name: getattr(item, name) for name in fields if name not in kept})
+    for name in whole.__dict__.keys() - fields.keys():
+        # A cached property of the stored item, which may be another one now.
+        del whole.__dict__[name]
     return followed(served.exposed.transitions, current, _same_number(served, current, whole), now)
 
 

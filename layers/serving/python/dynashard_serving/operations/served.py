@@ -7,9 +7,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 from urllib.parse import quote
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, definition, plain_types
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.access import Caller
 from dynashard_serving.documents import REVISION, TENANT, Document
@@ -47,7 +47,7 @@ class Served:
     """An entity that callers may name.
 
     Attributes:
-        server_fields: those that only the server sets.
+        server_fields: those of an item's document that only the server sets, or computes.
         indexes: those that can be listed. An index of all tenants is not among them.
         address: the key's fields besides the tenant, in the order of an item's path.
     """
@@ -56,7 +56,8 @@ class Served:
         self.exposed = exposed
         self.entity: type[Entity] = exposed.entity
         self.definition = definition(exposed.entity)
-        self.server_fields = frozenset(self.definition.server_fields) | {REVISION}
+        computed = exposed.entity.model_computed_fields
+        self.server_fields = frozenset({*self.definition.server_fields, *computed, REVISION})
         declared = self.definition.indexes.items()
         self.indexes = {n: i for n, i in declared if TENANT in i.partition.fields and not i.replica}
         self.key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
@@ -249,7 +250,10 @@ class Served:
 
             field = self.entity.model_fields[name]
             annotation: Any = Annotated[field.annotation, *field.metadata, None] if checked else field.annotation
-            found = self._adapters[name, checked] = TypeAdapter[Any](annotation)
+            # Bytes are written in documents as the entity says, and pydantic takes settings only for plain types.
+            form = self.entity.model_config.get("val_json_bytes", "utf8")
+            settings = ConfigDict(val_json_bytes=form) if bytes in plain_types(field.annotation) else None
+            found = self._adapters[name, checked] = TypeAdapter[Any](annotation, config=settings)
         return found
 
 

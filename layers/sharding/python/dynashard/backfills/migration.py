@@ -46,8 +46,9 @@ class Migration(BackfillWork):
         upgraded = upgraded_from(current.revision)
         assert upgraded is not None  # noqa: S101 - only items of earlier versions are written
         # A required field that another version has not stored stays away.
-        given = current.model_fields_set | {name for name, value in current.__dict__.items() if value is not None}
-        values = {name: value for name, value in current.__dict__.items() if name in given}
+        fields = self.entity.values_of(current)
+        given = current.model_fields_set | {name for name, value in fields.items() if value is not None}
+        values = {name: value for name, value in fields.items() if name in given}
         write = self._builder.rewrite(self.key_of(item), values, current.revision, upgraded, {})
         request = write.request(self.store.table, item[PK]["S"])
         del request["ReturnValues"]

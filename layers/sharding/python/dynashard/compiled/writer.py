@@ -96,6 +96,10 @@ def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], f
     for name, field in entity.model.model_fields.items():
         classes = frozenset() if name in entity.attachments else classes_of(field.annotation)
         source.take(name, classes, stamps.get(name), expires=name == entity.expires)
+    if entity.expires is not None and any(entity.expires in index.fields for index in entity.indexes.values()):
+        expires = source.fields[entity.expires].value
+        # It is stored to the second, and keys have it as it is stored.
+        source.lines.append(f"if {expires} is not None and {expires}.microsecond: return None")
     always = {TYPE: f"{{'S': {entity.name!r}}}", REV: "{'S': revision}"}
     always |= {name: repr(stored) for name, stored in entity.versions.stored.items()}
     later: list[str] = []

@@ -1,14 +1,21 @@
 """Checks of single fields, for partial updates, projections and filters, which have no whole item."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import cached_property
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import SchemaValidator
 
+from dynashard.entity.declaration import Retention
+from dynashard.entity.serialization import NOT_SCHEMAS
 from dynashard.errors import InvalidValueError, UndecodableItemError
+from dynashard.model_schema import NESTED, model_schema
 from dynashard.record import Record
+
+_AS_VALIDATED: Final = (None, False, "init_private_attributes")
+"""What a model does once its fields are validated, if that refuses none."""
 
 
 class Assignment:
@@ -19,8 +26,7 @@ class Assignment:
         self._one = _fields_validator(model)
         self._whole = model.__pydantic_validator__.validate_python
         decorators = model.__pydantic_decorators__
-        self.checks_whole = bool(decorators.model_validators)
-        """Whether the model has validators that see more than one field."""
+        self._whole_checked = bool(decorators.model_validators) or _judges_itself(model)
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
@@ -34,6 +40,21 @@ class Assignment:
         except ValidationError as error:
             raise _refusal(error, name) from error
         return validated[0][name]
+
+    def checks_whole(self, names: Collection[str]) -> bool:
+        """Whether validators that see more than one field may refuse new values of these fields."""
+        return self._whole_checked or not self._seen.isdisjoint(names)
+
+    @cached_property
+    def _seen(self) -> frozenset[str]:
+        """The fields that validators of single fields may see together: those of such a field and all before it."""
+        found, before = set[str](), list[str]()
+        for name, field in model_schema(self._model).fields.items():
+            before.append(name)
+            if _takes_others(field["schema"]):
+                found.update(before)
+            found.update(each.after for each in self._model.model_fields[name].metadata if isinstance(each, Retention))
+        return frozenset(found)
 
     def check_whole(self, values: Mapping[str, Any]) -> None:
         """Check all fields together; raises as `check`."""
@@ -60,6 +81,23 @@ def _fields_validator(model: type[Record]) -> SchemaValidator:
     if definitions:
         schema = {"type": "definitions", "schema": schema, "definitions": list(definitions.values())}
     return SchemaValidator(schema, config)
+
+
+def _judges_itself(model: type[Record]) -> bool:
+    """Whether a model runs code of its own after its fields are validated."""
+    own = model_schema(model).outer[-1]
+    return bool(own.get("custom_init")) or own.get("post_init") not in _AS_VALIDATED
+
+
+def _takes_others(schema: Any) -> bool:
+    """Whether a validator in the schema of a field takes the fields before it. That of a `Retention` only lowers."""
+    if isinstance(schema, list | tuple):
+        return any(map(_takes_others, schema))
+    if not isinstance(schema, Mapping) or schema.get("type") in NESTED:
+        return False
+    if schema.get("type") == "with-info":
+        return not isinstance(getattr(schema["function"], "__self__", None), Retention)
+    return any(_takes_others(each) for name, each in schema.items() if name not in NOT_SCHEMAS)
 
 
 def _narrowed(annotation: Any) -> bool:

@@ -26,8 +26,8 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.tolerance import Tolerance
-from dynashard.entity.values import duration, encoded_expiry, json_numbers
+from dynashard.entity.tolerance import FAILURES, Tolerance
+from dynashard.entity.values import duration, encoded_expiry, json_numbers, stored_expiry
 from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
@@ -125,7 +125,14 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._parts = lru_cache(maxsize=64)(self._part_reader)
         self._documents = lru_cache(maxsize=4)(self._document_reader)
+        self._refuse_none: dict[str, bool] = {}
         self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
+
+    @cached_property
+    def placing(self) -> tuple[str, ...]:
+        """The fields in keys, of the table and of indexes, that callers give, as they give them."""
+        named = [*self.key_fields, *(name for index in self.indexes.values() for name in sorted(index.fields))]
+        return tuple(name for name in dict.fromkeys(named) if name not in self.server_fields and name != self.expires)
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
@@ -138,6 +145,13 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         for compiled in ("_compiled", "_compiled_key"):
             self.__dict__.pop(compiled, None)
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
+
+    def values_of(self, item: Record) -> Mapping[str, Any]:
+        """Return an item's fields, without what cached properties keep beside them."""
+        values, fields = item.__dict__, self.model.model_fields
+        if len(values) == len(fields):
+            return values
+        return {name: value for name, value in values.items() if name in fields}
 
     def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
         """Refuse items that a stream consumer could not follow, before they are written from now on.
@@ -163,6 +177,16 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         else:
             values = values.__dict__
         return self._compiled_key(values) or self._key(values, "sort")
+
+    def entry(self, index: IndexDefinition, values: Mapping[str, Any]) -> ItemKey | None:
+        """Return the key in an index of an item with these fields; None if it is left out.
+
+        A time of expiry is stored to the second, so it is in the key as readers get it.
+        """
+        name = self.expires
+        if name in index.fields and name is not None and isinstance(expires := values.get(name), datetime):
+            values = {**values, name: stored_expiry(name, expires)}
+        return index.entry(values)
 
     @cached_property
     def writer(self) -> "ItemWriter":
@@ -210,20 +234,22 @@ class EntityDefinition(KeyTemplates, Generic[T]):
     def left_out(self, name: str, value: Any) -> bool:
         """Whether a value is not stored, because it is empty and the field's default."""
         if value is None:
-            return name in self.optional or name in self._never_none
+            return name in self.optional or self._is_never_none(name)
         return not value and name in self._empty_sets and isinstance(value, set | frozenset)
 
-    @cached_property
-    def _never_none(self) -> frozenset[str]:
-        """The required fields that cannot be None: one that is was not stored by another version; see `tolerance`."""
-        found = []
-        for name, field in self.model.model_fields.items():
-            if field.is_required():
-                try:
-                    self.assignment.check(name, None)
-                except InvalidValueError:
-                    found.append(name)
-        return frozenset(found)
+    def _is_never_none(self, name: str) -> bool:
+        """Whether a required field cannot be None: one that is was not stored by another version; see `tolerance`."""
+        if name not in self._refuse_none:
+            field = self.model.model_fields.get(name)
+            self._refuse_none[name] = field is not None and field.is_required() and not self._takes_none(name)
+        return self._refuse_none[name]
+
+    def _takes_none(self, name: str) -> bool:
+        try:
+            self.assignment.check(name, None)
+        except FAILURES:
+            return False
+        return True
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
         """Return a value as a field stores it; raises `InvalidValueError` if that is not possible exactly."""

@@ -16,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
 from dynashard.entity.serialization import NOT_SCHEMAS
+from dynashard.errors import InvalidValueError
 from dynashard.model_schema import model_schema
-from dynashard.record import Record
+from dynashard.record import Record, holding
 from dynashard.schema import REV, TYPE
 
 T = TypeVar("T", bound=Record)
@@ -30,20 +31,23 @@ _TYPE: Final = "_type"
 _AROUND: Final = frozenset({"function-after", "function-wrap"})
 _RELAXED: Final = "~"
 """What the names of relaxed definitions end with."""
-_FAILURES: Final = (ValidationError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+FAILURES: Final = (
+    ValidationError, InvalidValueError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
+)  # fmt: skip
 """What validators of a domain may raise for values that are not declared."""
 
 
 def members(model: BaseModel) -> Mapping[str, Any]:
     """Return what is stored of a model inside an item: its fields, but none that another version did not store."""
-    values = model.__dict__
-    if None not in values.values():
+    values, known = model.__dict__, type(model).model_fields
+    if len(values) == len(known) and None not in values.values():
         return values
-    known, given = type(model).model_fields, model.model_fields_set
+    given = model.model_fields_set
+    # Cached properties keep their values beside the fields.
     return {
         name: value
         for name, value in values.items()
-        if value is not None or name in given or name not in known or not known[name].is_required()
+        if name in known and (value is not None or name in given or not known[name].is_required())
     }
 
 
@@ -65,7 +69,7 @@ class Tolerance(Generic[T]):
             return None
         try:
             made: T = self._validator(names).validate_python(dict(values), extra="ignore")
-        except _FAILURES:
+        except FAILURES:
             return None
         return made
 
@@ -75,10 +79,10 @@ class Tolerance(Generic[T]):
         if not isinstance(error, ValidationError) or TYPE not in wire or not self._refused(error):
             return None
         # A default may be made of other fields, which nobody has read.
-        blank = self._model.model_construct(None, **dict.fromkeys(self._model.model_fields))
+        blank = holding(self._model, dict.fromkeys(self._model.model_fields))
         try:
             self._validator(frozenset({name})).validate_assignment(blank, name, value, extra="ignore")
-        except _FAILURES:
+        except FAILURES:
             return None
         return (blank.__dict__[name],)
 
@@ -92,7 +96,7 @@ class Tolerance(Generic[T]):
             return None
         try:
             made: T = self._validator(names).validate_python(dict(values), extra="ignore")
-        except _FAILURES:
+        except FAILURES:
             return None
         return made
 
@@ -100,7 +104,7 @@ class Tolerance(Generic[T]):
         """Return the instance of a JSON document in which these fields have values of another version."""
         try:
             made: T = self._validator(frozenset(names)).validate_json(text, strict=True)
-        except _FAILURES:
+        except FAILURES:
             return None
         return made
 

@@ -11,6 +11,15 @@ from dynashard.errors import InvalidValueError
 
 def encoded_expiry(name: str, value: datetime) -> dict[str, str]:
     """Return a time of expiry as it is stored, in epoch seconds."""
+    return {"N": str(_expiry_seconds(name, value))}
+
+
+def stored_expiry(name: str, value: datetime) -> datetime:
+    """Return a time of expiry as readers get it, which is to the second."""
+    return datetime.fromtimestamp(_expiry_seconds(name, value), UTC)
+
+
+def _expiry_seconds(name: str, value: datetime) -> int:
     if value.tzinfo is None:
         raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
     seconds = floor(value.timestamp())
@@ -18,7 +27,7 @@ def encoded_expiry(name: str, value: datetime) -> dict[str, str]:
         datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
-    return {"N": str(seconds)}
+    return seconds
 
 
 def duration(seconds: Any) -> Any:

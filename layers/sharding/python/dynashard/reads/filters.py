@@ -7,11 +7,13 @@ here is `?created_at[gte]=...&created_at[lt]=...&status=open` over REST. A filte
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynashard.codec import encode_value
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.nearest import hint
@@ -49,6 +51,7 @@ _EXAMPLE: Final = (
 _FUNCTIONS: Final = frozenset({"begins_with", "contains"})
 _ORDERED: Final = frozenset({"S", "N", "B"})
 """Types that have an order, as DynamoDB names them."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +198,10 @@ _TEXTS: Final[Mapping[str, str]] = {
     "in": "{name} IN ({value})",
     "exists": "attribute_exists({name})",
     "not_exists": "attribute_not_exists({name})",
+    "set": "attribute_exists({name}) AND {name} <> {value}",
+    "unset": "(attribute_not_exists({name}) OR {name} = {value})",
 }
+_NULL: Final = {"NULL": True}
 
 
 def _attribute(entity: EntityDefinition[Any], condition: Filter) -> str:
@@ -213,6 +219,9 @@ def _operands(entity: EntityDefinition[Any], condition: Filter) -> tuple[str, li
     """The operator of a condition as a `Term` has it, and its values as they are stored."""
     operator = condition.operator
     if operator == "exists":
+        if condition.field not in entity.optional:
+            # None is stored, unless it is the default.
+            return ("set" if _exists(condition) else "unset"), [_NULL]
         return ("exists" if _exists(condition) else "not_exists"), []
     if operator == "in":
         return operator, [_compared(entity, Filter(condition.field, "=", each)) for each in _members(condition)]
@@ -248,13 +257,17 @@ def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any
     """The value of a comparison, which must be one that the field could have."""
     field, operator = condition.field, condition.operator
     try:
-        stored = entity.encode({field: entity.assignment.check(field, condition.value)})
+        checked = entity.assignment.check(field, condition.value)
+        stored = entity.encode({field: checked})
     except InvalidValueError as error:
         if not isinstance(condition.value, Mapping):
             raise
         raise not_operators(field, condition.value) from error
     if not stored:
         raise InvalidQueryError(f"{field} is not stored if it is None; use exists", field=field)
+    if field == entity.expires:
+        # It is stored to the second, and compared with the very time.
+        return encode_value(checked - _EPOCH)
     [value] = stored.values()
     if operator not in _EQUALITIES and not _ORDERED.issuperset(value):
         raise InvalidQueryError(f"{field} has values without an order, which {operator} cannot compare", field=field)

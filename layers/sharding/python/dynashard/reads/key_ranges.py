@@ -22,7 +22,7 @@ from pydantic import AwareDatetime, FutureDate, FutureDatetime, PastDate, PastDa
 
 from dynashard.entity import EntityDefinition
 from dynashard.entity.checks import plain_types
-from dynashard.errors import InvalidKeyError
+from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate, TemplateField
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import Filter
@@ -108,8 +108,7 @@ def _range(
         return None
     try:
         head = text_of_first_fields(template, equal)
-        # A text may be the beginning of a value, which no key has as a whole.
-        text = template.field_text(part, {part.name: _typed(entity, condition)}) if fixed else condition.value
+        text = template.field_text(part, {part.name: _typed(entity, condition)}) if fixed else _text(entity, condition)
         begins = _prefixed(head + str.__str__(text))
     except (InvalidKeyError, UnicodeEncodeError):
         # No key has such a value, so only the filter knows what it means.
@@ -138,6 +137,19 @@ def _text_range(operator: str, begins: Bounds) -> Bounds:
 
 def _typed(entity: EntityDefinition[Any], condition: Filter) -> Any:
     return entity.assignment.check(condition.field, condition.value)
+
+
+def _text(entity: EntityDefinition[Any], condition: Filter) -> str:
+    """What a text is compared with: as the field's validators make it, as a filter compares it."""
+    value: str = condition.value
+    if condition.operator == "begins_with":
+        return value
+    try:
+        checked = _typed(entity, condition)
+    except InvalidValueError:
+        # It may be the beginning of a value, which is too short to be one.
+        return value
+    return checked if isinstance(checked, str) else value
 
 
 def _prefixed(text: str) -> Bounds:

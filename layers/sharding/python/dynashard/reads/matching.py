@@ -28,7 +28,7 @@ class Term(Struct, frozen=True):
             return stored is None
         if stored is None:
             # An absent attribute differs from every value, and no other comparison with it holds.
-            return self.operator == "<>"
+            return self.operator in ("<>", "unset")
         return _OPERATORS[self.operator](stored, self.value)
 
 
@@ -83,6 +83,8 @@ def _contains(stored: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
 _OPERATORS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]]] = {
     "=": _equal,
     "<>": lambda stored, value: not _equal(stored, value),
+    "set": lambda stored, value: not _equal(stored, value),
+    "unset": _equal,
     "<": _compared(operator.lt),
     "<=": _compared(operator.le),
     ">": _compared(operator.gt),

@@ -205,9 +205,9 @@ class Repository(Generic[E]):
             InvalidValueError: a field refuses its value, DynamoDB a sum, or the entity the whole.
 
         Cost: 1 write unit, 1 round trip. The item is read first, for 1 read unit and 1 round trip more, if an index
-        key also needs fields that are not named here, if the entity has validators of the whole, or if something is
-        added to a field that has bounds. If an object that is set is stored with members that are not declared, which
-        are kept, or without declared ones, 1 write unit, 1 read unit and 2 round trips more.
+        key also needs fields that are not named here, if validators may refuse a new value together with others, or
+        if something is added to a field that has bounds. If an object that is set is stored with members that are not
+        declared, which are kept, or without declared ones, 1 write unit, 1 read unit and 2 round trips more.
         """
         return self.writes.update(key, set=set, remove=remove, add=add, if_match=if_match, handling=handling)
 

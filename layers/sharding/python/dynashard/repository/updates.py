@@ -89,13 +89,13 @@ def touched_indexes(entity: EntityDefinition[Any], updates: FieldUpdates) -> lis
 
 def fields_after(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> dict[str, Any]:
     """Return all fields of an item after updates; raises `InvalidValueError` for a sum or a whole that is refused."""
-    after = {**current.__dict__, **updates.set}
+    after = {**entity.values_of(current), **updates.set}
     for name, value in updates.add.items():
         if not isinstance(value, set | frozenset):
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
             encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
         after[name] = entity.assignment.check(name, added_to(after[name], value))
-    if entity.assignment.checks_whole:
+    if entity.assignment.checks_whole(updates.fields):
         entity.assignment.check_whole(after)
     return after
 

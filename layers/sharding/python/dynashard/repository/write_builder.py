@@ -7,11 +7,11 @@ from typing import Any, Generic
 
 from msgspec.structs import replace
 
-from dynashard.codec import fits, require_fits
+from dynashard.codec import decode_value, fits, require_fits
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.assignment import unreadable
 from dynashard.entity.versions import Upgraded, upgraded_from
-from dynashard.errors import InvalidKeyError, UndecodableItemError
+from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.repository.evidence import lineage
 from dynashard.repository.key_names import key_fields, name_of
 from dynashard.repository.replacement import only_declared, replacing, revision_read, rewriting
@@ -38,7 +38,7 @@ class WriteBuilder(Generic[E]):
         key = self._entity.key_of(item)
         clock = self._store.router.key_clock
         (clock.require_timely if timely else clock.require_format)(self._entity, key)
-        self.as_read(self.wire_of(item, key, created=None, counts=counts))
+        self.as_read(self.wire_of(item, key, created=None, counts=counts), key, item)
 
     def wire_of(
         self,
@@ -53,12 +53,13 @@ class WriteBuilder(Generic[E]):
         """Return the item as it will be stored, without its stored key: stamped, and with a new revision."""
         entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
-        compiled = entity.writer(item.__dict__, key, now, created or now, revision, counts)
+        fields = entity.values_of(item)
+        compiled = entity.writer(fields, key, now, created or now, revision, counts)
         named: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
         wire: Wire = named if compiled is None else compiled
         if compiled is None:
             stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
-            values = {**item.__dict__, **stamps}
+            values = {**fields, **stamps}
             for index in entity.indexes.values():
                 wire.update(counts.router.index_attributes(entity, index, key, values))
             wire.update(entity.encode(values))
@@ -80,16 +81,24 @@ class WriteBuilder(Generic[E]):
         """Return the put of an item, with the creation stamp `created` or, if that is None, the present time."""
         key = self._entity.key_of(item)
         wire = self.wire_of(item, key, created=created, replaces=if_match)
-        return self.storing(kind, key, wire, if_match, returns=kind is Kind.UPSERT, over=over)
+        return self.storing(kind, key, wire, if_match, item, returns=kind is Kind.UPSERT, over=over)
 
     def storing(
-        self, kind: Kind, key: ItemKey, wire: Wire, if_match: str | None, *, returns: bool, over: E | None = None
+        self,
+        kind: Kind,
+        key: ItemKey,
+        wire: Wire,
+        if_match: str | None,
+        item: E,
+        *,
+        returns: bool,
+        over: E | None = None,
     ) -> Write:
         """Return the write that stores a whole item; DynamoDB may return what it replaces, or update what was read."""
         options = {"ReturnValues": "ALL_OLD"} if returns else {}
         version = self._entity.versions.number
         now, revision = self._store.now(), wire[REV]["S"]
-        made = self.as_read(wire)
+        made = self.as_read(wire, key, item)
         write = Write(kind, key, "PutItem", now, wire, options, if_match, revision, version=version, made=made)
         return replacing(self._entity, write, over)
 
@@ -98,15 +107,37 @@ class WriteBuilder(Generic[E]):
         item: E = write.made
         return item
 
-    def as_read(self, wire: Wire) -> E:
+    def as_read(self, wire: Wire, key: ItemKey, item: E) -> E:
         """Return the item that readers will get once this is stored; raises `InvalidValueError` if they will get none.
 
-        Pydantic does not validate defaults or what `model_copy` changes, so an item may have values of other types.
+        Pydantic does not validate defaults or what `model_copy` changes, so an item may have values of other types, or
+        such as validators change. Keys of indexes in `wire` become those of what readers get.
         """
         try:
-            return self._entity.decode(wire)
+            made = self._entity.decode(wire)
         except UndecodableItemError as error:
             raise unreadable(error) from error
+        read, given = made.__dict__, item.__dict__
+        if any(read[name] != given[name] for name in self._entity.placing):
+            self._place_as_read(wire, key, made)
+        return made
+
+    def _place_as_read(self, wire: Wire, key: ItemKey, made: E) -> None:
+        entity = self._entity
+        if entity.key_of(made) != key:
+            read = {name: entity.encode_field(name, made.__dict__[name]) for name in entity.key_fields}
+            name = next(each for each in read if read[each] != wire[each])
+            after, before = decode_value(read[name]), decode_value(wire[name])
+            raise InvalidValueError(
+                f"{name}: its validator makes {after!r} of {before!r}, so the item would not be found under its key; "
+                "give the value as the validator makes it. For a default, write Field(validate_default=True)",
+                field=name,
+            )
+        for index in entity.indexes.values():
+            entry = self._store.router.index_attributes(entity, index, key, made.__dict__)
+            for attribute in (index_pk(index.slot), index_sk(index.slot)):
+                wire.pop(attribute, None)
+            wire.update(entry)
 
     def put_unread(self, item: E, if_match: str | None) -> Write:
         """Return the put of an item over one that was not read."""
@@ -252,7 +283,8 @@ class WriteBuilder(Generic[E]):
     def reads_first(self, updates: FieldUpdates, known: Mapping[str, Any]) -> bool:
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
-        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in updates.add):
+        assignment = entity.assignment
+        if assignment.checks_whole(updates.fields) or any(map(assignment.bounded, updates.add)):
             return True
         given = known.keys() | entity.updated_fields
         touched = touched_indexes(entity, updates)
