@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import StringConstraints
 
-from dynashard import Create, Entity, Key, Put, Registry
-from dynashard.errors import InvalidValueError
+from dynashard import Create, Entity, Key, Put, Registry, Update
+from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.repository import Repository
 from tests.engine.stored_things import Note, Person, World, person
 
@@ -38,6 +39,37 @@ class Timed(Entity, name="test.v1.Timed", key=Key(partition="{id}"), registry=Re
 
     id: str
     lasts: timedelta = timedelta()
+
+
+class Called(Entity, name="test.v1.Called", key=Key(partition="{id}"), registry=Registry()):
+    """An entity whose key is in lower case."""
+
+    id: Annotated[str, StringConstraints(to_lower=True)]
+    calls: int = 0
+    tags: set[str] | None = None
+
+
+OTHER_KEYS: dict[str, Callable[[World, Called], object]] = {
+    "create": lambda world, item: world.of(Called).create(item),
+    "put": lambda world, item: world.of(Called).put(item),
+    "batch": lambda world, item: world.of(Called).batch_write([item]),
+    "transaction that creates": lambda world, item: world.transact(Create(item)),
+    "transaction that adds": lambda world, _: world.transact(
+        Update(Called, {"id": "ADA"}, add={"calls": 1}, missing="create")
+    ),
+    "transaction that adds to what it reads": lambda world, _: world.transact(
+        Update(Called, {"id": "ADA"}, add={"tags": {"a"}}, missing="create", returns=True)
+    ),
+    "check of what is queued": lambda world, item: Repository(world.store, Called).check(item),
+}
+
+
+@pytest.mark.parametrize("write", OTHER_KEYS.values(), ids=OTHER_KEYS)
+def test_an_item_that_would_be_read_under_another_key_is_not_stored(world: World, write: Callable[..., object]) -> None:
+    with pytest.raises(InvalidKeyError):
+        write(world, Called(id="bob").model_copy(update={"id": "ADA"}))
+
+    assert world.raw() == []
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)

@@ -38,7 +38,7 @@ class WriteBuilder(Generic[E]):
         key = self._entity.key_of(item)
         clock = self._store.router.key_clock
         (clock.require_timely if timely else clock.require_format)(self._entity, key)
-        self.as_read(self.wire_of(item, key, created=None, counts=counts))
+        self.as_read(self.wire_of(item, key, created=None, counts=counts), key)
 
     def wire_of(
         self,
@@ -89,7 +89,7 @@ class WriteBuilder(Generic[E]):
         options = {"ReturnValues": "ALL_OLD"} if returns else {}
         version = self._entity.versions.number
         now, revision = self._store.now(), wire[REV]["S"]
-        made = self.as_read(wire)
+        made = self.as_read(wire, key)
         write = Write(kind, key, "PutItem", now, wire, options, if_match, revision, version=version, made=made)
         return replacing(self._entity, write, over)
 
@@ -98,15 +98,27 @@ class WriteBuilder(Generic[E]):
         item: E = write.made
         return item
 
-    def as_read(self, wire: Wire) -> E:
-        """Return the item that readers will get once this is stored; raises `InvalidValueError` if they will get none.
+    def as_read(self, wire: Wire, key: ItemKey) -> E:
+        """Return the item that readers will get once this is stored under a key.
 
-        Pydantic does not validate defaults or what `model_copy` changes, so an item may have values of other types.
+        Pydantic does not validate defaults or what `model_copy` changes, so an item may have values of other types, or
+        in another form than its validators give them.
+
+        Raises:
+            InvalidValueError: readers will get none.
+            InvalidKeyError: its fields will be read as those of another key, so no reader would accept it.
         """
+        entity = self._entity
         try:
-            return self._entity.decode(wire)
+            made = entity.decode(wire)
         except UndecodableItemError as error:
             raise unreadable(error) from error
+        if entity.key_of(made) != key:
+            raise InvalidKeyError(
+                f"the fields of the item will be read as {name_of(entity, made)}, which is another key; "
+                "validate the item before it is stored"
+            )
+        return made
 
     def put_unread(self, item: E, if_match: str | None) -> Write:
         """Return the put of an item over one that was not read."""

@@ -8,7 +8,7 @@ from msgspec import structs
 from pydantic.fields import FieldInfo
 
 from dynashard.entity import Entity, EntityDefinition, definition, revision_in
-from dynashard.errors import InvalidQueryError, InvalidValueError
+from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
@@ -104,8 +104,7 @@ class StepWrites:
         """Prepare the step, reading its item first if `Repository` would, or if it `reads` in any case."""
         step = self._step
         if isinstance(step, Create):
-            prepared = Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
-            return self._reserving(prepared, None, step.item.__dict__)
+            return self._storing(Prepared(self._builder.put(Kind.CREATE, step.item, created=None)), None)
         if isinstance(step, Put):
             return self._put_step(step, reads=reads or (bool(self.entity.unique) and step.over is None))
         if isinstance(step, Update):
@@ -139,6 +138,10 @@ class StepWrites:
             return prepared
         return replace(prepared, reserving=reserving_of(self.entity, before, after))
 
+    def _storing(self, prepared: Prepared, before: Mapping[str, Any] | None) -> Prepared:
+        """Add what a put takes and leaves, by the fields of its item as readers will get them."""
+        return self._reserving(prepared, before, self._builder.item_of(prepared.write).__dict__)
+
     def _delete_of_stored(self, step: Delete) -> Prepared:
         """A delete of the item that was read, whose unique values it leaves."""
         now, current = self._store.now(), self._items.read(step.key, Reading(consistent=True))
@@ -154,16 +157,14 @@ class StepWrites:
 
     def _put_step(self, step: Put, *, reads: bool) -> Prepared:
         if step.over is not None:
-            return self._reserving(
-                Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__, step.item.__dict__
-            )
+            return self._storing(Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__)
         if not reads and (not self.entity.created_fields or step.item.revision is not None):
             return Prepared(self._builder.put_unread(step.item, step.if_match))
         current = self._items.read(step.item, Reading(consistent=True))
         self._items.require(step.if_match, current, step.item)
         prepared = Prepared(self._builder.put_over_stored(step.item, current), from_read=True)
         before = None if current is None or not self.entity.unique else fields_stored(self.entity, current)
-        return self._reserving(prepared, before, step.item.__dict__)
+        return self._storing(prepared, before)
 
     def _update_step(self, step: Update, *, reads: bool) -> Prepared:
         updates = self._updates(step)
@@ -203,14 +204,13 @@ class StepWrites:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
+        self._require_readable_key(known)
         reads = reads or bool(entity.unique)
         if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
                 require_bounds(self.name, bounds, {})
-                write = self._initial_put(updates, known)
-                after = self._builder.item_of(write).__dict__ if entity.unique else None
-                return self._reserving(Prepared(write, from_read=True), None, after)
+                return self._storing(Prepared(self._initial_put(updates, known), from_read=True), None)
             return self._update_of(step, current, updates)
         stamp = self._store.stamp()
         fixed = {TYPE: {"S": entity.name}, **entity.versions.stored, **entity.encode(known)}
@@ -222,6 +222,14 @@ class StepWrites:
         condition = write.on_version(live_or_none(write.now, not_by=write.revision))
         write = structs.replace(write, kind=Kind.UPSERT, condition=condition)
         return self._bounded(write, bounds, lambda: self._initial_put(updates, known, write.revision))
+
+    def _require_readable_key(self, known: Mapping[str, Any]) -> None:
+        """Refuse to create an item whose key is in another form than readers will get it, so that none accepts it."""
+        entity = self.entity
+        for name in entity.key_fields:
+            read = entity.assignment.check(name, known[name])
+            if entity.key_of({**{each: known[each] for each in entity.key_fields}, name: read}) != self.key:
+                raise InvalidKeyError(f"{self.name}: {name} would be read as {read!r}; send it so", field=name)
 
     def _update_of(self, step: Update, found: Wire, updates: FieldUpdates) -> Prepared:
         """An update of the item that was read."""
