@@ -1,6 +1,5 @@
 """Unique fields under stable counts: what each kind of write takes and leaves, what it costs, and who is refused."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -110,7 +109,7 @@ def test_values_are_compared_as_readers_get_them(world: World) -> None:
     other = members.create(member("2", mail="bob@x.org"))
     copied = {"mail": "ADA@X.ORG"}
 
-    writes: list[Callable[[], Any]] = [
+    writes: list[Any] = [
         lambda: members.create(member("3").model_copy(update=copied)),
         lambda: members.put(member("2").model_copy(update=copied)),
         lambda: members.put(other.model_copy(update=copied), over=other),

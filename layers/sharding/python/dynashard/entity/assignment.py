@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator
 
+from dynashard.entity.declaration import Retention
 from dynashard.errors import InvalidValueError, UndecodableItemError
+from dynashard.model_schema import NESTED, model_schema
 from dynashard.record import Record
 
 
@@ -19,8 +21,10 @@ class Assignment:
         self._one = _fields_validator(model)
         self._whole = model.__pydantic_validator__.validate_python
         decorators = model.__pydantic_decorators__
-        self.checks_whole = bool(decorators.model_validators)
-        """Whether the model has validators that see more than one field."""
+        self.dependent = frozenset(n for n, each in model_schema(model).fields.items() if _given_others(each["schema"]))
+        """The fields with a validator that is given the fields before it, so that only the whole shows their values."""
+        self.checks_whole = bool(decorators.model_validators or self.dependent) or _has_post_init(model)
+        """Whether the model has code that sees more than one field, and so may refuse or change several together."""
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
@@ -33,19 +37,43 @@ class Assignment:
             validated: Any = self._one.validate_assignment({}, name, value, extra=extra)
         except ValidationError as error:
             raise _refusal(error, name) from error
+        except (KeyError, TypeError, AttributeError):
+            if name not in self.dependent:
+                raise
+            # Its validator misses the other fields.
+            return value
         return validated[0][name]
 
-    def check_whole(self, values: Mapping[str, Any]) -> None:
-        """Check all fields together; raises as `check`."""
+    def check_whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Check all fields together, and return them as the model makes them; raises as `check`."""
         try:
-            self._whole(dict(values))
+            fields: dict[str, Any] = self._whole(dict(values)).__dict__
         except ValidationError as error:
             raise _refusal(error, None) from error
+        return fields
 
     def bounded(self, name: str) -> bool:
         """Whether a field may refuse a sum of values that it accepts one by one."""
         field = self._model.model_fields[name]
         return bool(field.metadata) or bool(self._validated & {name, "*"}) or _narrowed(field.annotation)
+
+
+def _has_post_init(model: type[Record]) -> bool:
+    """Whether the model has code of its own for the finished item."""
+    initialised = model.model_post_init
+    return initialised is not BaseModel.model_post_init and initialised.__name__ != "init_private_attributes"
+
+
+def _given_others(schema: Any) -> bool:
+    if isinstance(schema, list | tuple):
+        return any(map(_given_others, schema))
+    if not isinstance(schema, Mapping) or schema.get("type") in NESTED:
+        return False
+    function = schema.get("function")
+    if isinstance(function, Mapping) and function.get("type") == "with-info":
+        # What a retention lowers is the time of expiry that readers get, not the stored one.
+        return not isinstance(getattr(function["function"], "__self__", None), Retention)
+    return any(_given_others(each) for name, each in schema.items() if name not in ("metadata", "serialization"))
 
 
 def _fields_validator(model: type[Record]) -> SchemaValidator:

@@ -205,7 +205,7 @@ class Repository(Generic[E]):
             InvalidValueError: a field refuses its value, DynamoDB a sum, or the entity the whole.
 
         Cost: 1 write unit, 1 round trip. The item is read first, for 1 read unit and 1 round trip more, if an index
-        key also needs fields that are not named here, if the entity has validators of the whole, or if something is
+        key also needs fields that are not named here, if validators see several fields, or if something is
         added to a field that has bounds. If an object that is set is stored with members that are not declared, which
         are kept, or without declared ones, 1 write unit, 1 read unit and 2 round trips more.
         """

@@ -57,7 +57,11 @@ def check_updates(
     for name in remove:
         if entity.model.model_fields[name].default is not None:
             raise InvalidValueError(f"{name} cannot be removed, because its default is not None", field=name)
-    checked = {name: entity.assignment.check(name, value) for name, value in values.items()}
+    # Of the others, the whole decides; see `applied`.
+    single = values.keys() - entity.assignment.dependent
+    checked = {
+        name: entity.assignment.check(name, value) if name in single else value for name, value in values.items()
+    }
     added = {name: _addition(entity, name, value) for name, value in add.items()}
     return FieldUpdates({**checked, **dict.fromkeys(remove)}, added)
 
@@ -87,17 +91,54 @@ def touched_indexes(entity: EntityDefinition[Any], updates: FieldUpdates) -> lis
     return [index for index in entity.indexes.values() if written & index.fields]
 
 
-def fields_after(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> dict[str, Any]:
-    """Return all fields of an item after updates; raises `InvalidValueError` for a sum or a whole that is refused."""
+class Applied(NamedTuple):
+    """What an update makes of an item that was read: all of its fields, and what of them is written."""
+
+    fields: dict[str, Any]
+    updates: FieldUpdates
+
+
+def applied(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> Applied:
+    """Return what an update makes of an item that was read.
+
+    Validators that see several fields may change further ones. Those are written too: readers would get them anyway,
+    and the keys of indexes, filters and reservations go by what is stored.
+
+    Raises:
+        InvalidValueError: a sum or the whole is refused.
+        InvalidKeyError: the key would change.
+    """
     after = {**current.__dict__, **updates.set}
     for name, value in updates.add.items():
         if not isinstance(value, set | frozenset):
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
             encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
         after[name] = entity.assignment.check(name, added_to(after[name], value))
-    if entity.assignment.checks_whole:
-        entity.assignment.check_whole(after)
-    return after
+    if not entity.assignment.checks_whole:
+        return Applied(after, updates)
+    whole, own = _as_a_whole(entity, current, after), entity.server_fields | entity.attachments.keys()
+    changed = {n: whole[n] for n, value in after.items() if n not in own and whole[n] != value}
+    for name in entity.key_fields:
+        if name in changed:
+            message = f"{name} is part of the key, which cannot change, and it would become {changed[name]!r}"
+            raise InvalidKeyError(message, field=name)
+    added = {name: value for name, value in updates.add.items() if name not in changed}
+    given = {name: whole[name] for name in updates.set}
+    return Applied({**after, **given, **changed}, FieldUpdates({**given, **changed}, added))
+
+
+def _as_a_whole(entity: EntityDefinition[Any], current: Entity, after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return fields as the validators of the whole make them; raises `InvalidValueError` if they refuse them."""
+    check = entity.assignment.check_whole
+    try:
+        return check(after)
+    except InvalidValueError:
+        try:
+            check(current.__dict__)
+        except InvalidValueError:
+            # It holds what only another version knows, so these validators cannot judge it.
+            return after
+        raise
 
 
 def _exact(value: float | Decimal) -> Decimal:
