@@ -16,7 +16,7 @@ from dynashard.repository.evidence import lineage
 from dynashard.repository.key_names import key_fields, name_of
 from dynashard.repository.replacement import only_declared, replacing, revision_read, rewriting
 from dynashard.repository.store import E, KeyLike, Store
-from dynashard.repository.updates import FieldUpdates, touched_indexes, update_expression
+from dynashard.repository.updates import FieldUpdates, start_of, touched_indexes, update_expression
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import IndexCounts, Router
 from dynashard.schema import PREV, REV, TYPE, index_pk, index_sk
@@ -264,7 +264,8 @@ class WriteBuilder(Generic[E]):
     def reads_first(self, updates: FieldUpdates, known: Mapping[str, Any]) -> bool:
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
-        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in updates.add):
+        bounded = entity.assignment.bounded
+        if entity.assignment.checks_whole or any(bounded(n) or start_of(entity, n) is None for n in updates.add):
             return True
         given = known.keys() | entity.updated_fields
         touched = touched_indexes(entity, updates)

@@ -14,7 +14,7 @@ from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
-from dynashard.repository.replacement import objects_read
+from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, added_to, applied, check_updates
@@ -124,7 +124,7 @@ class StepWrites:
             return self._delete_of_stored(step)
         now = self._store.now()
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
-        if step.missing == "refuse":
+        if step.missing != "ignore":
             return Prepared(delete)
         return Prepared(
             structs.replace(delete, condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True
@@ -157,6 +157,7 @@ class StepWrites:
 
     def _put_step(self, step: Put, *, reads: bool) -> Prepared:
         if step.over is not None:
+            revision_read(step.over, step.if_match)
             return self._storing(Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__)
         if not reads and (not self.entity.created_fields or step.item.revision is not None):
             return Prepared(self._builder.put_unread(step.item, step.if_match))
@@ -205,11 +206,11 @@ class StepWrites:
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
         self._require_readable_key(known)
-        reads = reads or bool(entity.unique)
+        reads = reads or step.returns or bool(entity.unique)
         if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
-                require_bounds(self.name, bounds, {})
+                require_bounds(self.name, bounds, self._starts(updates))
                 return self._storing(Prepared(self._initial_put(updates, known), from_read=True), None)
             return self._update_of(step, current, updates)
         stamp = self._store.stamp()
@@ -257,10 +258,14 @@ class StepWrites:
             )
         return self._reserving(Prepared(write, from_read=True, item=item), current.__dict__, after)
 
+    def _starts(self, updates: FieldUpdates) -> dict[str, Any]:
+        """What a missing item has before something is added to it."""
+        fields = self.entity.model.model_fields
+        return {name: None if fields[name].is_required() else _default(fields[name]) for name in updates.add}
+
     def _initial_put(self, updates: FieldUpdates, known: Mapping[str, Any], revision: str | None = None) -> Write:
         """The put of the item that adding creates."""
-        fields = self.entity.model.model_fields
-        starts = {name: None if fields[name].is_required() else _default(fields[name]) for name in updates.add}
+        starts = self._starts(updates)
         values = {**known, **{name: added_to(starts[name], value) for name, value in updates.add.items()}}
         self.entity.assignment.check_whole(values)
         write = self._builder.put(Kind.CREATE, self.entity.model(**values), created=None)
