@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 from openapi_spec_validator import validate
-from pydantic import AwareDatetime, BaseModel, Field, JsonValue
+from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationInfo, field_validator
 
 from dynashard import Entity, Index, Key, Registry, Shards
 from dynashard.errors import DeclarationError
@@ -52,6 +52,22 @@ class File(Entity, name="file.v1.File", key=Key(partition="{tenant_id}:{path}", 
     id: str
 
 
+class Stay(Entity, name="stay.v1.Stay", key=Key(partition="{tenant_id}", sort="{id}"), registry=REGISTRY):
+    """A stay whose end is checked against its beginning."""
+
+    tenant_id: str
+    id: str
+    begin: int
+    end: int
+
+    @field_validator("end")
+    @classmethod
+    def ordered(cls, end: int, info: ValidationInfo) -> int:
+        if end < info.data["begin"]:
+            raise ValueError("end is before begin")
+        return end
+
+
 VISITS = Exposed(Visit, path="visits", distinct=("at",))
 
 
@@ -67,6 +83,17 @@ def caller(transport: Transport, table: str) -> Caller:
         body = {"place": place, "at": f"2026-11-0{day}T00:00:00Z", "guest": guest, "kind": kind}
         assert called.post("/v1/visits", body).status == 201
     return called
+
+
+def test_a_patch_of_one_field_is_judged_with_the_stored_ones(transport: Transport, table: str) -> None:
+    caller = caller_exposing(transport, table, Exposed(Stay, path="stays"))
+    assert caller.post("/v1/stays", {"id": "1", "begin": 5, "end": 9}).status == 201
+
+    refused = caller.patch("/v1/stays/1", {"end": 4})
+    stored = caller.patch("/v1/stays/1", {"end": 6})
+
+    assert (refused.status, [each["field"] for each in refused.json["errors"]]) == (422, ["end"])
+    assert (stored.status, stored.json["end"]) == (200, 6)
 
 
 def visits(caller: Caller, query: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from dynashard import Create, Entity, Index, Key, Put, Registry, Retention, Update
-from dynashard.errors import InvalidValueError
+from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.repository import Repository
 from dynashard.transport import metered
 from tests.engine.stored_things import Note, Person, World, person
@@ -93,6 +93,37 @@ class Visit(Entity, name="test.v1.Visit", key=Key(partition="{id}"), expires="ex
     at: datetime
     note: str = ""
     expires_at: Annotated[datetime | None, Retention("at", months=3), Field(validate_default=True)] = None
+
+
+class Called(Entity, name="test.v1.Called", key=Key(partition="{id}"), registry=Registry()):
+    """An entity whose key is in lower case."""
+
+    id: Annotated[str, StringConstraints(to_lower=True)]
+    calls: int = 0
+    tags: set[str] | None = None
+
+
+OTHER_KEYS: dict[str, Callable[[World, Called], object]] = {
+    "create": lambda world, item: world.of(Called).create(item),
+    "put": lambda world, item: world.of(Called).put(item),
+    "batch": lambda world, item: world.of(Called).batch_write([item]),
+    "transaction that creates": lambda world, item: world.transact(Create(item)),
+    "transaction that adds": lambda world, _: world.transact(
+        Update(Called, {"id": "ADA"}, add={"calls": 1}, missing="create")
+    ),
+    "transaction that adds to what it reads": lambda world, _: world.transact(
+        Update(Called, {"id": "ADA"}, add={"tags": {"a"}}, missing="create", returns=True)
+    ),
+    "check of what is queued": lambda world, item: Repository(world.store, Called).check(item),
+}
+
+
+@pytest.mark.parametrize("write", OTHER_KEYS.values(), ids=OTHER_KEYS)
+def test_an_item_that_would_be_read_under_another_key_is_not_stored(world: World, write: Callable[..., object]) -> None:
+    with pytest.raises(InvalidKeyError):
+        write(world, Called(id="bob").model_copy(update={"id": "ADA"}))
+
+    assert world.raw() == []
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
@@ -186,7 +217,7 @@ def test_an_item_that_would_not_be_found_under_its_key_is_not_stored(world: Worl
         lambda: world.transact(Create(Coded())),
         lambda: Repository(world.store, Coded).check(Coded()),
     ):
-        with pytest.raises(InvalidValueError, match="code: its validator makes '") as refused:
+        with pytest.raises(InvalidKeyError, match="code: its validator makes '") as refused:
             write()
         assert refused.value.field == "code"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from tests.api_caller import ALL_SCOPES, Answer, Caller, a_user
 from tests.engine.commands.commands_on_engine import commands_on
@@ -86,7 +87,7 @@ def test_a_record_is_shown_to_who_sent_the_write_alone(
 def test_direct_invocation_for_a_caller_shows_the_same(
     world: QueueWorld, record: str, row: RecordRoute, who: str
 ) -> None:
-    commands = commands_on(world.transport.inner, world.table)
+    commands = commands_on(world.transport.inner, world.table, runtime=Runtime(world.clock))
 
     judge(row, who, invoked(commands, row, record, {"subject": who, "scopes": list(EVERY)}))
     assert invoked(commands, row, record, "service")[0] is None
@@ -115,7 +116,7 @@ def test_callers_without_a_subject_see_the_records_of_such_callers(world: QueueW
 @pytest.mark.parametrize("who", [OWNER, OTHER])
 def test_nobody_changes_or_deletes_a_record(world: QueueWorld, record: str, who: str) -> None:
     caller = world.caller.who(who, *EVERY)
-    commands = commands_on(world.transport.inner, world.table)
+    commands = commands_on(world.transport.inner, world.table, runtime=Runtime(world.clock))
     one, body = f"/v1/operations/{record}", {"method": "PUT", "target": "x", "state": "done"}
     before = world.operations.get({"tenant_id": "abc", "id": record}, consistent=True)
 
@@ -179,7 +180,7 @@ def test_an_incident_is_deleted_by_who_has_the_scope_or_is_in_the_group(
 ) -> None:
     world.caller.post("/v1/incidents", {"id": "i1", "title": "x"})
     world.caller.post("/v1/incidents", {"id": "i2", "title": "x"})
-    commands = commands_on(world.transport.inner, world.table)
+    commands = commands_on(world.transport.inner, world.table, runtime=Runtime(world.clock))
     request = {"operation": "delete", "entity": "incidents", "tenant_id": "abc", "key": {"id": "i2"}}
     listed = {name: text.strip("[]").split() for name, text in claims.items()}
 

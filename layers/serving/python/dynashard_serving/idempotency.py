@@ -203,7 +203,8 @@ class IdempotentCreates:
             item = _planned(attempt, kept) if again else attempt.item
             document = _create(items, item, again=again)
         except Exception as error:
-            self._released(attempt, claim, forget=isinstance(error, _REFUSED))
+            # An earlier attempt may have stored the item: without the plan, the next one would store another.
+            self._released(attempt, claim, forget=not again and isinstance(error, _REFUSED))
             raise
         self._finished(attempt, claim, document)
         return document, False
@@ -320,14 +321,27 @@ def _planned(attempt: Attempt, kept: Wire) -> Entity:
 
 
 def _create(items: SingleItems[Any], item: Entity, *, again: bool) -> Document:
+    # Random placement would store it a second time, in another shard.
+    created = _stored(items, item) if again else None
     try:
-        created = items.create(item)
+        created = created or items.create(item)
     except AlreadyExistsError:
-        key = {name: getattr(item, name) for name in definition(type(item)).key_fields}
-        created = items.find(key, consistent=True) if again else None
-        if created is None or _planned_fields(created) != _planned_fields(item):
+        created = _stored(items, item) if again else None
+        if created is None:
             raise
     return representation(created, created.revision)
+
+
+def _stored(items: SingleItems[Any], item: Entity) -> Entity | None:
+    """Return the item that an earlier attempt has stored, None if there is none.
+
+    Raises `AlreadyExistsError` for another item of its key, or if the item was changed since.
+    """
+    declared = definition(type(item))
+    found: Entity | None = items.find({name: getattr(item, name) for name in declared.key_fields}, consistent=True)
+    if found is not None and _planned_fields(found) != _planned_fields(item):
+        raise AlreadyExistsError(f"{declared.name}: the item exists already, and is another one or was changed since.")
+    return found
 
 
 def _planned_fields(item: Entity) -> Document:

@@ -34,7 +34,7 @@ from dynashard.repository.projection import Part
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import E, read_operation, write_operation
-from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
+from dynashard.repository.updates import FieldUpdates, applied, check_updates
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, inline, pointers
@@ -144,8 +144,9 @@ class AttachmentRepository(Generic[E]):
             if current is None:
                 raise not_found(self._entity, key)
             read = self._entity.decode(current)
-            after, before = fields_after(self._entity, read, rest), objects_read(self._entity, current, read)
-            return self._builder.update(item_key, rest, after, read.revision, attributes, before=before)
+            after, written = applied(self._entity, read, rest)
+            before = objects_read(self._entity, current, read)
+            return self._builder.update(item_key, written, after, read.revision, attributes, before=before)
 
         with self._versions(item_key, {n: v for n, v in updates.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)

@@ -27,6 +27,8 @@ class Assignment:
         self._whole = model.__pydantic_validator__.validate_python
         decorators = model.__pydantic_decorators__
         self._whole_checked = bool(decorators.model_validators) or _judges_itself(model)
+        self.dependent = frozenset(n for n, each in model_schema(model).fields.items() if _takes_others(each["schema"]))
+        """The fields with a validator that takes the fields before it, so that only the whole shows their values."""
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
@@ -39,6 +41,11 @@ class Assignment:
             validated: Any = self._one.validate_assignment({}, name, value, extra=extra)
         except ValidationError as error:
             raise _refusal(error, name) from error
+        except (KeyError, TypeError, AttributeError):
+            if name not in self.dependent:
+                raise
+            # Its validator misses the other fields.
+            return value
         return validated[0][name]
 
     def checks_whole(self, names: Collection[str]) -> bool:
@@ -49,19 +56,20 @@ class Assignment:
     def _seen(self) -> frozenset[str]:
         """The fields that validators of single fields may see together: those of such a field and all before it."""
         found, before = set[str](), list[str]()
-        for name, field in model_schema(self._model).fields.items():
+        for name in model_schema(self._model).fields:
             before.append(name)
-            if _takes_others(field["schema"]):
+            if name in self.dependent:
                 found.update(before)
             found.update(each.after for each in self._model.model_fields[name].metadata if isinstance(each, Retention))
         return frozenset(found)
 
-    def check_whole(self, values: Mapping[str, Any]) -> None:
-        """Check all fields together; raises as `check`."""
+    def check_whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Check all fields together, and return them as the model makes them; raises as `check`."""
         try:
-            self._whole(dict(values))
+            fields: dict[str, Any] = self._whole(dict(values)).__dict__
         except ValidationError as error:
             raise _refusal(error, None) from error
+        return fields
 
     def bounded(self, name: str) -> bool:
         """Whether a field may refuse a sum of values that it accepts one by one."""

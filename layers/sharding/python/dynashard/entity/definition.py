@@ -241,10 +241,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         """Whether a required field cannot be None: one that is was not stored by another version; see `tolerance`."""
         if name not in self._refuse_none:
             field = self.model.model_fields.get(name)
-            self._refuse_none[name] = field is not None and field.is_required() and not self._takes_none(name)
+            self._refuse_none[name] = field is not None and field.is_required() and not self.takes_none(name)
         return self._refuse_none[name]
 
-    def _takes_none(self, name: str) -> bool:
+    def takes_none(self, name: str) -> bool:
+        """Whether a field can be None."""
         try:
             self.assignment.check(name, None)
         except FAILURES:

@@ -21,7 +21,7 @@ from dynashard.repository.home_writer import HomeWriter
 from dynashard.repository.item_reads import ItemReads
 from dynashard.repository.key_names import key_named, name_of
 from dynashard.repository.store import E, KeyLike, Store
-from dynashard.repository.updates import FieldUpdates, fields_after
+from dynashard.repository.updates import FieldUpdates, applied
 from dynashard.repository.write import Done, Write
 from dynashard.transport.deadline import evidence
 
@@ -96,7 +96,7 @@ class ItemAccess(ItemReads[E]):
         current = None if stored is None else self.entity.decode(stored)
         try:
             if current is not None:
-                fields_after(self.entity, current, updates)
+                applied(self.entity, current, updates)
         except InvalidValueError as named:
             return named
         return refused

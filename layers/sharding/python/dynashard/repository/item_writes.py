@@ -22,7 +22,7 @@ from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named, name_of
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, KeyLike, Store, Written, write_operation
-from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
+from dynashard.repository.updates import FieldUpdates, applied, check_updates
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import PK, SK
@@ -114,9 +114,7 @@ class ItemWrites(Generic[E]):
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE or not entity.reserving.isdisjoint(updates.fields):
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
-            return self._store.exactly_once.update(
-                self._store, entity.model, key, set=set, remove=remove, add=add, if_match=if_match
-            )
+            return self._update_once(key, set=set, remove=remove, add=add, if_match=if_match)
         known = self.builder.known(key, updates)
         if level is WriteGuarantee.PLAIN and not self.builder.reads_first(updates, known):
             write = self.builder.update(item_key, updates, known, if_match)
@@ -129,14 +127,21 @@ class ItemWrites(Generic[E]):
         for _ in range(_RACES):
             stored = self.items.read_live(key, if_match)
             current = entity.decode(stored)
-            after, before = fields_after(entity, current, updates), objects_read(entity, stored, current)
+            after, written = applied(entity, current, updates)
+            if not entity.reserving.isdisjoint(written.fields):
+                # A validator changes a unique value.
+                return self._update_once(key, set=set, remove=remove, add=add, if_match=if_match)
+            before = objects_read(entity, stored, current)
             try:
-                write = self.builder.update(item_key, updates, after, current.revision, before=before)
+                write = self.builder.update(item_key, written, after, current.revision, before=before)
                 return self._apply(write, key, updates)
             except RevisionMismatchError:
                 if if_match is not None:
                     raise
         raise RevisionMismatchError(f"{name_of(self.entity, key)} changes too often to be updated; try again later")
+
+    def _update_once(self, key: KeyLike, **updates: Any) -> E:
+        return self._store.exactly_once.update(self._store, self.entity.model, key, **updates)
 
     @write_operation
     def delete(self, key: KeyLike, /, *, if_match: str | None = None, handling: str | None = None) -> None:

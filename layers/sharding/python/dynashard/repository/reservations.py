@@ -65,8 +65,16 @@ def expiry_of(entity: EntityDefinition[Any], values: Mapping[str, Any] | None) -
 def fields_stored(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stored item that decide what is reserved for it; none if they cannot be decoded."""
     with suppress(UndecodableItemError):
-        return entity.decode_fields(stored, sorted(entity.reserving))
+        return _fields_read(entity, stored)
     return {}
+
+
+def _fields_read(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same fields as readers get them; raises as `EntityDefinition.decode`."""
+    if entity.assignment.checks_whole(entity.reserving):
+        # A validator may make one of the others, whatever is stored for it.
+        return {name: value for name, value in entity.decode(stored).__dict__.items() if name in entity.reserving}
+    return entity.decode_fields(stored, sorted(entity.reserving))
 
 
 def stored_places(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> Places:
@@ -83,11 +91,11 @@ def has(entity: EntityDefinition[Any], stored: Mapping[str, Any], place: str) ->
     fields contradict its key has none, because nobody can see it; it may have the values of another tenant.
     """
     try:
-        fields = entity.decode_fields(stored, sorted(entity.reserving.union(entity.key_fields)))
+        if entity.misplaced(entity.decode_fields(stored, entity.key_fields), stored):
+            return False
+        fields = _fields_read(entity, stored)
     except UndecodableItemError:
         return True
-    if entity.misplaced(fields, stored):
-        return False
     with suppress(InputError):
         return place in reserved_for(entity, fields)
     return False

@@ -57,7 +57,11 @@ def check_updates(
     for name in remove:
         if entity.model.model_fields[name].default is not None:
             raise InvalidValueError(f"{name} cannot be removed, because its default is not None", field=name)
-    checked = {name: entity.assignment.check(name, value) for name, value in values.items()}
+    # Of the others, the whole decides; see `applied`.
+    single = values.keys() - entity.assignment.dependent
+    checked = {
+        name: entity.assignment.check(name, value) if name in single else value for name, value in values.items()
+    }
     added = {name: _addition(entity, name, value) for name, value in add.items()}
     return FieldUpdates({**checked, **dict.fromkeys(remove)}, added)
 
@@ -81,23 +85,80 @@ def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
     raise InvalidValueError(f"{name} holds whole numbers: add a whole number", field=name)
 
 
+@lru_cache(maxsize=1024)
+def start_of(entity: EntityDefinition[Any], name: str) -> float | Decimal | None:
+    """Return what a field that is not stored counts as when something is added to it: its default, or 0.
+
+    None says that DynamoDB cannot add to it, so the item is read and the sum is set: it has another set than an empty
+    one as its default, or None may be stored in it, which is not a number.
+    """
+    field = entity.model.model_fields[name]
+    factory, default = field.default_factory, None if field.is_required() else field.default
+    if factory is not None:
+        return 0 if factory in (set, frozenset) else None
+    if (default is not None or field.is_required()) and entity.takes_none(name):
+        return None
+    if isinstance(default, set | frozenset):
+        return None if default else 0
+    return default or 0
+
+
 def touched_indexes(entity: EntityDefinition[Any], updates: FieldUpdates) -> list[IndexDefinition]:
     """Return the indexes whose keys an update may change, also by its own stamp."""
     written = updates.fields | entity.updated_fields
     return [index for index in entity.indexes.values() if written & index.fields]
 
 
-def fields_after(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> dict[str, Any]:
-    """Return all fields of an item after updates; raises `InvalidValueError` for a sum or a whole that is refused."""
+class Applied(NamedTuple):
+    """What an update makes of an item that was read: all of its fields, and what of them is written."""
+
+    fields: dict[str, Any]
+    updates: FieldUpdates
+
+
+def applied(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> Applied:
+    """Return what an update makes of an item that was read.
+
+    Validators that see several fields may change further ones. Those are written too: readers would get them anyway,
+    and the keys of indexes, filters and reservations go by what is stored.
+
+    Raises:
+        InvalidValueError: a sum or the whole is refused.
+        InvalidKeyError: the key would change.
+    """
     after = {**entity.values_of(current), **updates.set}
     for name, value in updates.add.items():
         if not isinstance(value, set | frozenset):
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
             encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
         after[name] = entity.assignment.check(name, added_to(after[name], value))
-    if entity.assignment.checks_whole(updates.fields):
-        entity.assignment.check_whole(after)
-    return after
+    summed = {name: after[name] for name in updates.add if start_of(entity, name) is None}
+    added = {name: value for name, value in updates.add.items() if name not in summed}
+    if not entity.assignment.checks_whole(updates.fields):
+        return Applied(after, FieldUpdates({**updates.set, **summed}, added))
+    whole, own = _as_a_whole(entity, current, after), entity.server_fields | entity.attachments.keys()
+    changed = {n: whole[n] for n, value in after.items() if n not in own and whole[n] != value}
+    for name in entity.key_fields:
+        if name in changed:
+            message = f"{name} is part of the key, which cannot change, and it would become {changed[name]!r}"
+            raise InvalidKeyError(message, field=name)
+    added = {name: value for name, value in added.items() if name not in changed}
+    given = {name: whole[name] for name in (*updates.set, *summed)}
+    return Applied({**after, **given, **changed}, FieldUpdates({**given, **changed}, added))
+
+
+def _as_a_whole(entity: EntityDefinition[Any], current: Entity, after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return fields as the validators of the whole make them; raises `InvalidValueError` if they refuse them."""
+    check = entity.assignment.check_whole
+    try:
+        return check(after)
+    except InvalidValueError:
+        try:
+            check(entity.values_of(current))
+        except InvalidValueError:
+            # It holds what only another version knows, so these validators cannot judge it.
+            return after
+        raise
 
 
 def _exact(value: float | Decimal) -> Decimal:
@@ -109,7 +170,11 @@ def added_to(before: Any, value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return (before or set()) | value
     # DynamoDB adds exactly. Python would round to 28 digits.
-    return _EXACT.add(before or 0, value) if isinstance(value, Decimal) else (before or 0) + value
+    if isinstance(value, Decimal):
+        return _EXACT.add(before or 0, value)
+    if isinstance(value, float) or isinstance(before, float):
+        return float(_EXACT.add(_exact(before or 0), _exact(value)))
+    return (before or 0) + value
 
 
 def update_expression(
@@ -139,14 +204,20 @@ def update_expression(
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in updates.add.items()}
     names, slots, terms = _placed(tuple(attributes), tuple(first), tuple(removed), tuple(added))
-    clauses = [", ".join(["SET " + terms.assigned, *members.assigned()])]
+    starts = {name: start for name in added if (start := start_of(entity, name))}
+    sums = [
+        f"{terms.places[name]} = if_not_exists({terms.places[name]}, :s{slots[name][1:]}) + {slots[name]}"
+        for name in starts
+    ]
+    clauses = [", ".join(["SET " + terms.assigned, *members.assigned(), *sums])]
     clauses.append(", ".join(["REMOVE " + terms.removed, *members.removed]))
-    if added:
-        clauses.append("ADD " + terms.added)
+    if plain := [f"{terms.places[name]} {slots[name]}" for name in added if name not in starts]:
+        clauses.append("ADD " + ", ".join(plain))
     expression = " ".join(clauses)
     if before and len(expression) > MOST_CHARACTERS:
         return update_expression(entity, updates, system=system, first=first, gone=gone, now=now, before={})
     stored = {slots[name]: value for name, value in {**attributes, **first, **added}.items()}
+    stored |= {f":s{slots[name][1:]}": encode_value(start, path=name) for name, start in starts.items()}
     return {
         "UpdateExpression": expression,
         "ExpressionAttributeNames": {**names, **members.names()},
@@ -155,11 +226,11 @@ def update_expression(
 
 
 class _Terms(NamedTuple):
-    """The terms of an update expression, by clause."""
+    """The terms of an update expression, by clause, and the placeholders of attributes by name."""
 
     assigned: str
     removed: str
-    added: str
+    places: Mapping[str, str]
 
 
 @lru_cache(maxsize=1024)
@@ -178,5 +249,4 @@ def _placed(
     if PREV not in attributes:
         # The revision that is replaced is not known; an adopted item may have none.
         terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
-    sums = ", ".join(f"{place[name]} {slots[name]}" for name in added)
-    return names, slots, _Terms(", ".join(terms), ", ".join(place[name] for name in removed), sums)
+    return names, slots, _Terms(", ".join(terms), ", ".join(place[name] for name in removed), place)

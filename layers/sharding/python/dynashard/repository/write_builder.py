@@ -11,12 +11,12 @@ from dynashard.codec import decode_value, fits, require_fits
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.assignment import unreadable
 from dynashard.entity.versions import Upgraded, upgraded_from
-from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
+from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.repository.evidence import lineage
 from dynashard.repository.key_names import key_fields, name_of
 from dynashard.repository.replacement import only_declared, replacing, revision_read, rewriting
 from dynashard.repository.store import E, KeyLike, Store
-from dynashard.repository.updates import FieldUpdates, touched_indexes, update_expression
+from dynashard.repository.updates import FieldUpdates, start_of, touched_indexes, update_expression
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import IndexCounts, Router
 from dynashard.schema import PREV, REV, TYPE, index_pk, index_sk
@@ -108,10 +108,14 @@ class WriteBuilder(Generic[E]):
         return item
 
     def as_read(self, wire: Wire, key: ItemKey, item: E) -> E:
-        """Return the item that readers will get once this is stored; raises `InvalidValueError` if they will get none.
+        """Return the item that readers will get once this is stored under a key.
 
         Pydantic does not validate defaults or what `model_copy` changes, so an item may have values of other types, or
         such as validators change. Keys of indexes in `wire` become those of what readers get.
+
+        Raises:
+            InvalidValueError: readers will get none.
+            InvalidKeyError: its fields will be read as those of another key, so no reader would accept it.
         """
         try:
             made = self._entity.decode(wire)
@@ -128,7 +132,7 @@ class WriteBuilder(Generic[E]):
             read = {name: entity.encode_field(name, made.__dict__[name]) for name in entity.key_fields}
             name = next(each for each in read if read[each] != wire[each])
             after, before = decode_value(read[name]), decode_value(wire[name])
-            raise InvalidValueError(
+            raise InvalidKeyError(
                 f"{name}: its validator makes {after!r} of {before!r}, so the item would not be found under its key; "
                 "give the value as the validator makes it. For a default, write Field(validate_default=True)",
                 field=name,
@@ -284,7 +288,9 @@ class WriteBuilder(Generic[E]):
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
         assignment = entity.assignment
-        if assignment.checks_whole(updates.fields) or any(map(assignment.bounded, updates.add)):
+        if assignment.checks_whole(updates.fields) or any(
+            assignment.bounded(name) or start_of(entity, name) is None for name in updates.add
+        ):
             return True
         given = known.keys() | entity.updated_fields
         touched = touched_indexes(entity, updates)

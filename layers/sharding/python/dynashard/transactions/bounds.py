@@ -1,7 +1,7 @@
 """Bounds of sums: what a field may not fall below or rise above when a step of a transaction adds to it.
 
-The condition of the request decides, so that no other writer can come between. A field that is not stored counts as 0,
-as DynamoDB adds to it.
+The condition of the request decides, so that no other writer can come between. A field that is not stored counts as its
+default, or as 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from dynashard.codec import encode_value
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ExhaustedError, InvalidValueError
 from dynashard.repository.conditions import Condition
-from dynashard.repository.updates import added_to
+from dynashard.repository.updates import added_to, start_of
 
 Number = int | float | Decimal
 
@@ -66,7 +66,7 @@ def bounds_of(
             raise InvalidValueError(
                 f"{entity.name}: {name} has a bound, and nothing is added to it: name it in add", field=name
             )
-        if isinstance(bound, bool) or not isinstance(bound, int | float | Decimal):
+        if isinstance(bound, bool) or not isinstance(bound, int | float | Decimal) or not _exact(bound).is_finite():
             raise InvalidValueError(f"{entity.name}: the bound of {name} is {bound!r}; give a number", field=name)
     named = dict.fromkeys([*least, *most])
     return tuple(
@@ -92,7 +92,8 @@ def condition_of(entity: EntityDefinition[Any], bounds: Sequence[Bound]) -> Cond
                 continue
             before = _difference(limit, bound.amount)
             term = f"#bound{number} {sign} :{slot}{number}"
-            absent = before <= 0 if sign == ">=" else before >= 0
+            start = _exact(start_of(entity, bound.field) or 0)
+            absent = before <= start if sign == ">=" else before >= start
             terms.append(f"(attribute_not_exists(#bound{number}) OR {term})" if absent else term)
             values[f":{slot}{number}"] = encode_value(_plain(before), path=bound.field)
     return Condition(" AND ".join(terms), values, names)

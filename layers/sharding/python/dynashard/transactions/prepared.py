@@ -8,16 +8,16 @@ from msgspec import structs
 from pydantic.fields import FieldInfo
 
 from dynashard.entity import Entity, EntityDefinition, definition, revision_in
-from dynashard.errors import InvalidQueryError, InvalidValueError
+from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
-from dynashard.repository.replacement import objects_read
+from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store
-from dynashard.repository.updates import FieldUpdates, added_to, check_updates, fields_after
+from dynashard.repository.updates import FieldUpdates, added_to, applied, check_updates
 from dynashard.repository.write import CHECK, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import REV, TYPE
@@ -104,8 +104,7 @@ class StepWrites:
         """Prepare the step, reading its item first if `Repository` would, or if it `reads` in any case."""
         step = self._step
         if isinstance(step, Create):
-            prepared = Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
-            return self._reserving(prepared, None, step.item.__dict__)
+            return self._storing(Prepared(self._builder.put(Kind.CREATE, step.item, created=None)), None)
         if isinstance(step, Put):
             return self._put_step(step, reads=reads or (bool(self.entity.unique) and step.over is None))
         if isinstance(step, Update):
@@ -125,7 +124,7 @@ class StepWrites:
             return self._delete_of_stored(step)
         now = self._store.now()
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
-        if step.missing == "refuse":
+        if step.missing != "ignore":
             return Prepared(delete)
         return Prepared(
             structs.replace(delete, condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True
@@ -138,6 +137,10 @@ class StepWrites:
         if not self.entity.unique:
             return prepared
         return replace(prepared, reserving=reserving_of(self.entity, before, after))
+
+    def _storing(self, prepared: Prepared, before: Mapping[str, Any] | None) -> Prepared:
+        """Add what a put takes and leaves, by the fields of its item as readers will get them."""
+        return self._reserving(prepared, before, self._builder.item_of(prepared.write).__dict__)
 
     def _delete_of_stored(self, step: Delete) -> Prepared:
         """A delete of the item that was read, whose unique values it leaves."""
@@ -154,16 +157,15 @@ class StepWrites:
 
     def _put_step(self, step: Put, *, reads: bool) -> Prepared:
         if step.over is not None:
-            return self._reserving(
-                Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__, step.item.__dict__
-            )
+            revision_read(step.over, step.if_match)
+            return self._storing(Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__)
         if not reads and (not self.entity.created_fields or step.item.revision is not None):
             return Prepared(self._builder.put_unread(step.item, step.if_match))
         current = self._items.read(step.item, Reading(consistent=True))
         self._items.require(step.if_match, current, step.item)
         prepared = Prepared(self._builder.put_over_stored(step.item, current), from_read=True)
         before = None if current is None or not self.entity.unique else fields_stored(self.entity, current)
-        return self._reserving(prepared, before, step.item.__dict__)
+        return self._storing(prepared, before)
 
     def _update_step(self, step: Update, *, reads: bool) -> Prepared:
         updates = self._updates(step)
@@ -203,14 +205,13 @@ class StepWrites:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
-        reads = reads or bool(entity.unique)
+        self._require_readable_key(known)
+        reads = reads or step.returns or bool(entity.unique)
         if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
-                require_bounds(self.name, bounds, {})
-                write = self._initial_put(updates, known)
-                after = self._builder.item_of(write).__dict__ if entity.unique else None
-                return self._reserving(Prepared(write, from_read=True), None, after)
+                require_bounds(self.name, bounds, self._starts(updates))
+                return self._storing(Prepared(self._initial_put(updates, known), from_read=True), None)
             return self._update_of(step, current, updates)
         stamp = self._store.stamp()
         fixed = {TYPE: {"S": entity.name}, **entity.versions.stored, **entity.encode(known)}
@@ -223,15 +224,28 @@ class StepWrites:
         write = structs.replace(write, kind=Kind.UPSERT, condition=condition)
         return self._bounded(write, bounds, lambda: self._initial_put(updates, known, write.revision))
 
+    def _require_readable_key(self, known: Mapping[str, Any]) -> None:
+        """Refuse to create an item whose key is in another form than readers will get it, so that none accepts it."""
+        entity = self.entity
+        given = {name: known[name] for name in entity.key_fields}
+        for name, value in given.items():
+            try:
+                read = entity.assignment.check(name, value)
+            except InvalidValueError:
+                # Another version may know this value.
+                continue
+            if entity.key_of({**given, name: read}) != self.key:
+                raise InvalidKeyError(f"{self.name}: {name} would be read as {read!r}; send it so", field=name)
+
     def _update_of(self, step: Update, found: Wire, updates: FieldUpdates) -> Prepared:
         """An update of the item that was read."""
         entity, item = self.entity, None
         current = entity.decode(found)
         require_bounds(self.name, bounds_of(entity, updates.add, step.at_least, step.at_most), current.__dict__)
         stamp = self._store.stamp()
-        after = {**fields_after(entity, current, updates), **dict.fromkeys(entity.updated_fields, stamp)}
-        before = objects_read(entity, found, current)
-        write = self._builder.update(self.key, updates, after, current.revision, stamp=stamp, before=before)
+        fields, written = applied(entity, current, updates)
+        after, before = {**fields, **dict.fromkeys(entity.updated_fields, stamp)}, objects_read(entity, found, current)
+        write = self._builder.update(self.key, written, after, current.revision, stamp=stamp, before=before)
         if step.returns:
             item = entity.decode(
                 {
@@ -244,10 +258,14 @@ class StepWrites:
             )
         return self._reserving(Prepared(write, from_read=True, item=item), current.__dict__, after)
 
+    def _starts(self, updates: FieldUpdates) -> dict[str, Any]:
+        """What a missing item has before something is added to it."""
+        fields = self.entity.model.model_fields
+        return {name: None if fields[name].is_required() else _default(fields[name]) for name in updates.add}
+
     def _initial_put(self, updates: FieldUpdates, known: Mapping[str, Any], revision: str | None = None) -> Write:
         """The put of the item that adding creates."""
-        fields = self.entity.model.model_fields
-        starts = {name: None if fields[name].is_required() else _default(fields[name]) for name in updates.add}
+        starts = self._starts(updates)
         values = {**known, **{name: added_to(starts[name], value) for name, value in updates.add.items()}}
         self.entity.assignment.check_whole(values)
         write = self._builder.put(Kind.CREATE, self.entity.model(**values), created=None)

@@ -52,7 +52,8 @@ class Update:
 
     Attributes:
         set, remove, add, if_match: those of `Collection.update`.
-        at_least, at_most: bounds that fields must keep to after `add`, by field. A field that is not stored is 0.
+        at_least, at_most: bounds that fields must keep to after `add`, by field. One that is not stored has its
+            default, or is 0.
         missing: `create` creates a missing item from its key, what is added, and defaults, as counters need it. It can
             be combined with `add` only, and with `set` of the field of expiry.
         returns: whether the transaction returns the updated item; then the item is read first.
