@@ -28,6 +28,7 @@ from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
 from dynashard_patterns.rollups import Counter, Level, RollUpRepair, Tally
 from dynashard_patterns.rollups.declaration import Counted
+from dynashard_patterns.rollups.levels import LAST
 from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, beat, roll_ups, stored_sums, truth
 from tests.depth import examples
 from tests.engine.stored_things import Clock
@@ -179,6 +180,18 @@ def test_rows_of_a_level_with_a_time_to_keep_expire_so_long_after_their_span(db:
     assert (hour.beats, hour.until) == (3, NOON + timedelta(hours=1) + century)
     assert (day.beats, day.until) == (2, None)
     assert repaired.mended == 1
+
+
+def test_a_row_whose_time_to_keep_ends_after_all_times_is_kept_until_their_end(db: Dynashard, own: str) -> None:
+    passing = roll_ups(
+        name="last", into={Passing: ("hour",)}, add=lambda _: {"beats": 1}, keep={"hour": timedelta(days=1)}
+    )
+    last = beat(0, tenant=own).model_copy(update={"at": LAST})
+
+    Counter(db, passing, random=lambda: 0.0).count([last])
+
+    [hour] = db.collection(Passing).items(tenant=own, prefix="hour")
+    assert (hour.beats, hour.until) == (1, LAST.replace(microsecond=0))
 
 
 class KilledError(BaseException):

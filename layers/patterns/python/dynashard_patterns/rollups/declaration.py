@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dynashard.entity import Entity, EntityDefinition, Key, definition
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard_patterns.rollups.levels import Level
+from dynashard_patterns.rollups.levels import Level, later
 
 E = TypeVar("E", bound=Entity)
 
@@ -163,7 +163,7 @@ class Summing(Generic[E]):
         start = level.start(at)
         key = {**{name: getattr(item, name) for name in self.by(model)}, LEVEL: level, START: start}
         kept = self.keep.get(level)
-        return Row(model, tuple(sorted(key.items())), None if kept is None else level.end(start) + kept)
+        return Row(model, tuple(sorted(key.items())), None if kept is None else later(level.end(start), kept))
 
     def mark(self, item: E) -> str:
         """The id of the `Counted` of an item."""
