@@ -34,3 +34,13 @@ def on_interrupt(state: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise CommandInterruptedError(f"interrupted; {state()}") from None
+
+
+@contextmanager
+def needs_extra(name: str) -> Iterator[None]:
+    """End the command if an import of this block needs an extra of the package that is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f'this needs {error.name}, which is not installed: pip install "dynashard-tools[{name}]"'
+        raise CommandError(message) from error

@@ -34,6 +34,7 @@ from tests.engine.patterns.attachment_world import (
 from tests.engine.stored_things import NOON, World
 
 pytestmark = pytest.mark.engine
+NEXT_DAY = NOON + timedelta(days=1)
 
 
 def test_an_attachment_is_read_only_on_request(world: World) -> None:
@@ -45,6 +46,22 @@ def test_an_attachment_is_read_only_on_request(world: World) -> None:
     assert {"details", "trace"}.isdisjoint(made.model_fields_set | plain.model_fields_set)
     assert (whole.title, whole.details, whole.trace) == ("first", large(1), b"\x00raw")
     assert whole.revision == plain.revision == made.revision
+
+
+@pytest.mark.parametrize("way", ["included", "assigned"])
+def test_an_attachment_of_one_item_is_not_named_by_others_that_have_every_field(world: World, way: str) -> None:
+    reports(world).create(Report(until=NEXT_DAY, details={"a": 1}, trace=b"t"))
+    if way == "included":
+        reports(world).get(KEY, include=FIELDS)
+    else:
+        reports(world).get(KEY).details = ["never stored"]
+
+    plain = reports(world).get(KEY)
+    reports(world).replace(plain)
+
+    assert {"details", "trace"}.isdisjoint(plain.model_fields_set)
+    whole = reports(world).get(KEY, include=FIELDS)
+    assert (whole.details, whole.trace) == ({"a": 1}, b"t")
 
 
 def test_the_item_stays_small_and_its_pieces_are_in_no_listing_and_no_index(world: World) -> None:

@@ -28,6 +28,7 @@ from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
 from dynashard_patterns.rollups import Counter, Level, RollUpRepair, Tally
 from dynashard_patterns.rollups.declaration import Counted
+from dynashard_patterns.rollups.levels import LAST
 from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, beat, roll_ups, stored_sums, truth
 from tests.depth import examples
 from tests.engine.stored_things import Clock
@@ -181,7 +182,7 @@ def test_rows_of_a_level_with_a_time_to_keep_expire_so_long_after_their_span(db:
     assert repaired.mended == 1
 
 
-def test_a_row_that_would_expire_after_the_last_of_all_times_is_counted_and_kept(db: Dynashard, own: str) -> None:
+def test_a_row_that_would_expire_after_the_last_of_all_times_is_kept_until_then(db: Dynashard, own: str) -> None:
     century = timedelta(days=36_500)
     last = roll_ups(
         name="last",
@@ -196,9 +197,9 @@ def test_a_row_that_would_expire_after_the_last_of_all_times_is_counted_and_kept
     found = {(row.start.year, str(row.level)): row.until for row in db.collection(Passing).scan(tenant=own)}
     assert found == {
         (2026, "hour"): NOON + timedelta(hours=1) + century,
-        (2026, "day"): None,
-        (9999, "hour"): None,
-        (9999, "day"): None,
+        (2026, "day"): LAST.replace(microsecond=0),
+        (9999, "hour"): LAST.replace(microsecond=0),
+        (9999, "day"): LAST.replace(microsecond=0),
     }
 
 

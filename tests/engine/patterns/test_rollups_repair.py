@@ -14,6 +14,7 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns.rollups import Counter, Level, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.declaration import Counted
+from dynashard_patterns.rollups.levels import LAST
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, stored_sums, truth
 from tests.recording import RecordingTransport
 
@@ -124,6 +125,21 @@ def test_roll_ups_can_be_rebuilt_from_their_items(db: Dynashard, beats: list[Bea
 
     assert mended.left == 0
     assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
+
+
+def test_items_of_the_last_moments_of_all_times_are_compared_and_repaired(db: Dynashard) -> None:
+    tenant = next(TENANTS)
+    beats = [beat(n, tenant=tenant).model_copy(update={"at": LAST - timedelta(hours=n)}) for n in range(2)]
+    db.collection(Beat).batch_write(put=beats)
+    repair, last_month = repair_of(db, beats), Level.MONTH.start(LAST)
+
+    found = list(repair.check(last_month, LAST))
+    mended = repair.repair(last_month, LAST)
+
+    levels = [dict(each.row.key)["level"] for each in found]
+    assert {level: levels.count(level) for level in set(levels)} == {"minute": 2, "hour": 2, "day": 1, "month": 1}
+    assert (mended.mended, mended.left) == (6, 0)
+    assert list(repair.check(last_month, LAST)) == []
 
 
 def test_rows_that_are_too_high_are_kept_unless_lowering_is_requested(db: Dynashard, beats: list[Beat]) -> None:

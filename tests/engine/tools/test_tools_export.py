@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -167,6 +168,31 @@ def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -
         "tenant,id,note,at,on,big,nested\r\n"
         'a,1,5,2026-11-20T00:00:00Z,true,1180591620717411303424,"{""a"":[""ä"",null]}"\r\n'
         "a,2,,,false,0,{}\r\n"
+    )
+
+
+def test_attachments_are_not_exported_as_nulls_which_a_load_would_store(tmp_path: Path) -> None:
+    for suffix in ("jsonl", "csv", "parquet"):
+        with new_file(tmp_path / f"wide.{suffix}", Wide) as add:
+            add([Wide(tenant="a", id="1")])
+
+    [row] = lines(tmp_path / "wide.jsonl")
+    columns = ["tenant", "id", "note", "at", "on", "big", "nested"]
+    assert list(row) == columns
+    assert (tmp_path / "wide.csv").read_text().splitlines()[0] == ",".join(columns)
+    assert parquet.read_table(tmp_path / "wide.parquet").column_names == columns
+
+
+def test_an_export_whose_package_is_not_installed_names_it(
+    command_line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    refused = command_line.run("export", "pings", "--to", tmp_path / "pings.parquet")
+
+    assert (refused.status, list(tmp_path.glob("*.parquet"))) == (1, [])
+    assert refused.err == (
+        'error: this needs pyarrow, which is not installed: pip install "dynashard-tools[parquet]"\n'
     )
 
 

@@ -161,6 +161,25 @@ def test_a_listing_accepts_indexes_filters_and_fields(command_line: CommandLine,
     assert sorted(item["id"] for item in filtered.summary["items"]) == ["a", "c"]
 
 
+def test_fields_select_the_index_of_a_listing_as_over_rest(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
+    for name in ("a", "b"):
+        users.create(User(tenant_id=tenant, **{**ADA, "id": name, "email": f"{name}@example.com"}))
+    shift = [f"tenant_id={tenant}", "team_id=t1", "schedule_id=s1", "shift_id=x", "user_id=ada"]
+    times = ["starts_at=2026-11-20T08:00:00Z", "ends_at=2026-11-20T16:00:00Z"]
+    stored = command_line.run("put", "shifts", *shift, *times)
+    assert stored.status == 0, stored.err
+
+    by_sort_field = command_line.run("list", "users", f"tenant_id={tenant}", "email=b@example.com", "--fields", "id")
+    by_both = command_line.run("list", "shifts", f"tenant_id={tenant}", "user_id=ada", times[0], "--fields", "shift_id")
+    unknown = command_line.run("list", "users", f"tenant_id={tenant}", "--index", "by_name")
+
+    assert by_sort_field.summary["items"] == [{"id": "b"}]
+    assert by_both.summary["items"] == [{"shift_id": "x"}]
+    assert (unknown.status, "known are by_email" in unknown.err) == (1, True)
+
+
 def test_a_listing_accepts_a_prefix_and_several_partitions(command_line: CommandLine, tenant: str) -> None:
     for team, schedule in (("t1", "s1"), ("t1", "s2"), ("t2", "s1")):
         command_line.run(

@@ -308,6 +308,52 @@ def test_skip_leaves_out_bad_lines_and_writes_them_to_the_errors_file(
     assert not state_of(file).exists()
 
 
+def contact(number: int, address: str | None = None) -> dict[str, Any]:
+    name = f"{number}@example.com" if address is None else address
+    return {"user_id": "ada", "method_id": str(number), "channel": "email", "address": name}
+
+
+def addresses(command_line: CommandLine, tenant: str) -> list[str]:
+    listed = command_line.run("list", "contact-methods", f"tenant_id={tenant}", "user_id=ada", "--json")
+    return sorted(each["address"] for each in listed.summary["items"])
+
+
+def test_a_row_whose_unique_values_an_item_has_is_left_out_with_its_line(
+    command_line: CommandLine, tenant: str
+) -> None:
+    command_line.run("load", "contact-methods", command_line.file("first.jsonl", contact(0)), "--tenant", tenant)
+    rows = [contact(1), contact(2, "0@example.com"), {}, contact(3)]
+    file = command_line.file("more.jsonl", *rows)
+
+    loaded = command_line.run("load", "contact-methods", file, "--tenant", tenant, "--on-error", "skip", "--json")
+
+    assert loaded.status == 3
+    taken, wrong = loaded.err.splitlines()
+    assert taken.startswith("line 2: channel, address: ")
+    assert "another item has this channel and address" in taken
+    assert wrong == "line 3: user_id: is missing"
+    assert (loaded.summary["items"], loaded.summary["refused"]) == (2, 2)
+    assert addresses(command_line, tenant) == ["0@example.com", "1@example.com", "3@example.com"]
+
+
+def test_stop_names_the_line_of_a_row_that_is_not_unique_and_goes_on_when_it_is_corrected(
+    command_line: CommandLine, tenant: str
+) -> None:
+    command_line.run("load", "contact-methods", command_line.file("first.jsonl", contact(0)), "--tenant", tenant)
+    rows = [contact(1), contact(2, "0@example.com"), contact(3)]
+    file = command_line.file("more.jsonl", *rows)
+
+    stopped = command_line.run("load", "contact-methods", file, "--tenant", tenant)
+    command_line.file("more.jsonl", contact(1), contact(2), contact(3))
+    resumed = command_line.run("load", "contact-methods", file, "--tenant", tenant, "--resume")
+
+    assert (stopped.status, resumed.status) == (1, 0)
+    assert stopped.err.splitlines()[-1] == (
+        "error: stopped at line 2; at least 0 items are written; --resume continues from here"
+    )
+    assert addresses(command_line, tenant) == [f"{number}@example.com" for number in range(4)]
+
+
 def test_a_dry_run_checks_all_rows_and_leaves_nothing_behind(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:

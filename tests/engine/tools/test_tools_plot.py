@@ -1,5 +1,6 @@
 """`dynashard plot`: pictures of live data."""
 
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -71,6 +72,19 @@ def test_a_partition_without_items_has_no_order_to_draw(command_line: CommandLin
 
     assert (ended.status, "has no items" in ended.err) == (1, True)
     assert not (tmp_path / "a.png").exists()
+
+
+def test_a_picture_without_the_package_that_draws_it_names_it(
+    command_line: CommandLine, tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+    refused = command_line.run("plot", "shards", "users", tenant, tmp_path / "shards.svg")
+
+    assert (refused.status, list(tmp_path.glob("*.svg"))) == (1, [])
+    assert refused.err == (
+        'error: this needs matplotlib, which is not installed: pip install "dynashard-tools[pictures]"\n'
+    )
 
 
 def test_a_file_of_another_format_is_refused_before_anything_is_read(

@@ -68,6 +68,16 @@ def test_build_lists_duplicates_first_and_reserves_nothing(world: ReshardWorld) 
     assert (status, done["reserved"], len(done["left"])) == (4, 2, 1)
 
 
+def test_build_names_ten_items_of_a_value_and_says_how_many_more_have_it(world: ReshardWorld) -> None:
+    written_before(world, *(method(f"{n:02d}") for n in range(12)))
+
+    [duplicate] = build(world)[1]["duplicates"]
+    printed = world.run("unique", "build", "contact-methods").out
+
+    assert (len(duplicate["items"]), duplicate["more"]) == (10, 2)
+    assert "/ cm_09; and 2 more\n" in printed
+
+
 def test_build_names_an_item_that_does_not_fit_and_reserves_for_the_others(world: ReshardWorld) -> None:
     written_before(world, method("good", "1@b.c"), method("unfit", "2@b.c"))
     item = stored(world, lambda row: row["SK"]["S"] == "cm_unfit")

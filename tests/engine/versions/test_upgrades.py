@@ -211,7 +211,7 @@ def test_older_code_reads_no_newer_item_and_says_so(first: Version, second: Vers
     an_old_one(first)
     second.tasks.update(KEY, set={"age": 37})
 
-    with pytest.raises(NewerItemError, match="stored in version 2, and this release declares version 1"):
+    with pytest.raises(NewerItemError, match=r" / 1 is stored in version 2, and this release declares version 1"):
         first.tasks.get(KEY)
     page = first.tasks.list({"tenant_id": TENANT})
     assert page.items == []

@@ -61,7 +61,7 @@ class Record(BaseModel):
 
     @property
     def model_fields_set(self) -> set[str]:
-        """Names of the fields that were given or stored; a copy, because items that were read together share one."""
+        """Names of the fields that were given or stored; a copy, because items with every field share one."""
         return set(self.__pydantic_fields_set__)
 
     @property

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from dynashard import Entity, definition
 from dynashard.entity.checks import plain_types
-from dynashard_tools.failure import CommandError
+from dynashard_tools.failure import CommandError, needs_extra
 from dynashard_tools.files import replacing
 
 Format = Literal["csv", "jsonl", "parquet"]
@@ -34,7 +34,7 @@ def new_file(path: Path, model: type[Entity], file_format: Format | None = None)
     Without a format the file's name decides.
 
     Raises:
-        CommandError: the name says no format, or the file cannot be written.
+        CommandError: the name says no format, the file cannot be written, or what writes its format is not installed.
     """
     chosen = file_format or FORMATS.get(path.suffix)
     if chosen is None:
@@ -44,15 +44,20 @@ def new_file(path: Path, model: type[Entity], file_format: Format | None = None)
         yield add
 
 
+def _columns(model: type[Entity]) -> list[str]:
+    """Return the fields of an export, without attachments: if they were null, a load of the file would remove them."""
+    attachments = definition(model).attachments
+    return [name for name in model.model_fields if name not in attachments]
+
+
 @contextmanager
 def _csv(stream: BinaryIO, model: type[Entity]) -> Iterator[Add]:
     """A column for each field, in the order of the declaration, under a line that names them.
 
-    A text is its cell, other nested values are JSON, and None is an empty cell. Attachments are left out. The dialect
-    is RFC 4180's: its line ends are the only ones with which Python 3.11 quotes every line break in a cell.
+    A text is its cell, other nested values are JSON, and None is an empty cell. The dialect is RFC 4180's: its line
+    ends are the only ones with which Python 3.11 quotes every line break in a cell.
     """
-    attachments = definition(model).attachments
-    columns = [name for name in model.model_fields if name not in attachments]
+    columns = _columns(model)
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -75,9 +80,10 @@ def _text(value: Any) -> str:
 
 
 @contextmanager
-def _json_lines(stream: BinaryIO, _model: type[Entity]) -> Iterator[Add]:
+def _json_lines(stream: BinaryIO, model: type[Entity]) -> Iterator[Add]:
     """One JSON object a line, as REST would answer it."""
-    yield lambda items: stream.writelines(item.model_dump_json().encode() + b"\n" for item in items)
+    columns = set(_columns(model))
+    yield lambda items: stream.writelines(item.model_dump_json(include=columns).encode() + b"\n" for item in items)
 
 
 @contextmanager
@@ -87,9 +93,10 @@ def _parquet(stream: BinaryIO, model: type[Entity]) -> Iterator[Add]:
     Texts, integers, floats, booleans, bytes, dates and times (in UTC) have their Parquet types, decimals are texts, and
     nested values are JSON.
     """
-    # Takes half a second, and only this format needs it.
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import parquet  # noqa: PLC0415
+    with needs_extra("parquet"):
+        # Takes half a second, and only this format needs it.
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
 
     types = {
         str: pa.string(),
@@ -100,7 +107,7 @@ def _parquet(stream: BinaryIO, model: type[Entity]) -> Iterator[Add]:
         datetime: pa.timestamp("us", tz="UTC"),
         date: pa.date32(),
     }
-    kinds = {name: _kind(field.annotation) for name, field in model.model_fields.items()}
+    kinds = {name: _kind(model.model_fields[name].annotation) for name in _columns(model)}
     schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
     held: list[dict[str, Any]] = []
 

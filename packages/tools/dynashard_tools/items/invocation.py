@@ -16,6 +16,8 @@ from dynashard_serving.commands.handler import Log, build_commands
 from dynashard_serving.commands.request import CALLER, SERVICE
 from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import TENANT, Document
+from dynashard_serving.operations.choosing import index_of
+from dynashard_serving.operations.served import Served
 from dynashard_serving.settings import ServingSettings, tenant_rule
 from dynashard_serving.telemetry.powertools import open_logger
 from dynashard_tools.connection import Backend, open_backend
@@ -58,9 +60,8 @@ class InvokedItems:
 
     def page(self, fields: Mapping[str, Any], options: Mapping[str, Any], left_out: LeftOut) -> Document:
         """Return a page."""
-        index = options.get("index")
-        choosing = _by_role(self.exposed, index, fields) if self.exposed.operations else _without_tenant(fields)
-        found: Document = self._invoke("list", fields, {**choosing, **options}, left_out=left_out)
+        choosing = _by_role(self.exposed, options.get("index"), fields)
+        found: Document = self._invoke("list", fields, {**options, **choosing}, left_out=left_out)
         return found
 
     def _invoke(
@@ -134,17 +135,24 @@ def _without_tenant(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name != TENANT}
 
 
-def _by_role(exposed: Exposed, index: str | None, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Divide the fields of a listing as REST does: into those of the partition, of the sort key, and filters."""
-    entity = definition(exposed.entity)
+def _by_role(exposed: Exposed, asked: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Divide the fields of a listing as REST does: into those of the partition, of the sort key, and filters.
+
+    They select the index, unless one is asked for.
+    """
+    fields = _without_tenant(given)
+    if not exposed.operations:
+        return fields
+    served = Served(exposed)
     # The backend refuses an index that does not exist.
-    by = entity if index is None else entity.indexes.get(index, entity)
+    index = asked if asked is not None and asked not in served.indexes else index_of(served, asked, fields)
+    by = served.indexes.get(index or "", served.definition)
     parts: dict[str, dict[str, Any]] = {"partition": {}, "sort": {}, "filters": {}}
-    for name, value in _without_tenant(given).items():
+    for name, value in fields.items():
         if name in by.sort.fields and name not in by.partition.fields:
             parts["sort"][name] = value
         elif name in exposed.filters and name not in by.partition.fields:
             parts["filters"][name] = value
         else:
             parts["partition"][name] = value
-    return {name: values for name, values in parts.items() if values}
+    return {**{name: values for name, values in parts.items() if values}, "index": index}

@@ -1,13 +1,13 @@
 """Loads rows: checks them one by one, and writes their items in batches, with a checkpoint after each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from dynashard import Collection, Entity
-from dynashard.errors import EngineError, InputError, ThrottledError, UnprocessedError
+from dynashard.errors import EngineError, InputError, NotUniqueError, ThrottledError, UnprocessedError
 from dynashard_serving.documents import TENANT
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard_tools.failure import CommandError, on_interrupt
@@ -47,9 +47,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[E]):
-    """Successive rows: the items of the good ones, the errors of the bad ones, and where they end."""
+    """Successive rows: the items of the good ones with their lines, the errors of the bad ones, and where they end."""
 
-    good: list[E]
+    good: list[tuple[int, E]]
     bad: list[LineError]
     end: Position
     stop: LineError | None = None
@@ -100,17 +100,21 @@ class Load(Generic[E]):
         # "at least", because a batch may be under way.
         with on_interrupt(lambda: f"at least {self._so_far()}"):
             for batch in self._batches(lines, rows):
-                self._write(batch)
-                for error in batch.bad:
+                taken = self._write(batch)
+                bad = sorted([*batch.bad, *taken], key=lambda error: error.line)
+                for error in bad:
                     self.report(error)
+                if taken and self.stop_on_error:
+                    # Rows after it may be written too: what is unique shows only when it is.
+                    raise BadLineError(f"stopped at line {bad[0].line}; at least {self._so_far()}")
                 self.checkpoint = replace(
                     self.checkpoint,
                     line=batch.end.line,
                     fingerprint=batch.end.fingerprint,
-                    written=self.checkpoint.written + len(batch.good),
-                    refused=self.checkpoint.refused + len(batch.bad),
+                    written=self.checkpoint.written + len(batch.good) - len(taken),
+                    refused=self.checkpoint.refused + len(bad),
                 )
-                if batch.good or batch.bad or self.state.kept:
+                if batch.good or bad or self.state.kept:
                     # A load that ends at its first line needs no checkpoint: it is started again.
                     self._keep()
                 self.advance(lines, self.checkpoint)
@@ -122,7 +126,7 @@ class Load(Generic[E]):
         return self.checkpoint
 
     def _batches(self, lines: Lines, rows: Iterator[Row]) -> Iterator[Batch[E]]:
-        good: list[E] = []
+        good: list[tuple[int, E]] = []
         bad: list[LineError] = []
         end = Position()
         unchanged = False
@@ -138,7 +142,7 @@ class Load(Generic[E]):
                         return
                     bad.append(found)
                 elif found is not None:
-                    good.append(found)
+                    good.append((row.line, found))
             end = Position(row.last_line, lines.fingerprint())
             if len(good) + len(bad) >= BATCH:
                 yield Batch(good, bad, end)
@@ -195,23 +199,26 @@ class Load(Generic[E]):
             fields[name] = self.checkpoint.id_of(line)
         return fields
 
-    def _write(self, batch: Batch[E]) -> None:
+    def _write(self, batch: Batch[E]) -> list[LineError]:
+        """Store the items of a batch; return the rows that were left out, because other items have their values."""
         if self.dry_run or not batch.good:
-            return
+            return []
         if self.checkpoint.line == 0:
             # From here on items may be written, and a resumed load must make the same ids.
             self._keep()
-        self.old.count(batch.good)
+        lines, items = zip(*batch.good, strict=True)
+        self.old.count(items)
         try:
-            self._store(batch.good)
+            taken = self._store(items)
         except EngineError as error:
             done = f"{error}; at least {self._so_far()}"
             if isinstance(error, ThrottledError | UnprocessedError) and self.items.entity.time is not None:
                 done = f"{done}. {BEGIN_WITH_MORE}"
             raise CommandError(done) from error
+        return [LineError(lines[at], ", ".join(error.fields), str(error)) for at, error in taken.items()]
 
-    def _store(self, items: list[E]) -> None:
-        """Write items; they replace items with the same keys."""
+    def _store(self, items: Sequence[E]) -> dict[int, NotUniqueError]:
+        """Write items; they replace items with the same keys. Return the refusals of those that are not unique."""
         new = items
         if not self.items.entity.rule.fixed:
             # With random placement a batch would draw another shard for an item that an earlier load has written.
@@ -221,7 +228,26 @@ class Load(Generic[E]):
             for at in sorted(there):
                 self.items.put(items[at])
         # What stored items have besides their declared attributes is kept, so they are read first.
-        self.items.batch_write(put=new, whole=not self._replaces)
+        try:
+            self.items.batch_write(put=new, whole=not self._replaces)
+        except UnprocessedError as error:
+            if not isinstance(error.__cause__, NotUniqueError):
+                raise
+            return self._refusals(items, error)
+        return {}
+
+    def _refusals(self, items: Sequence[E], left: UnprocessedError) -> dict[int, NotUniqueError]:
+        """Write what a batch has left once more, and return why each of them that is not unique is refused."""
+        entity = self.items.entity
+        keys = {entity.key_of(key) for key in left.keys}
+        places = [at for at, item in enumerate(items) if entity.key_of(item) in keys]
+        found: dict[int, NotUniqueError] = {}
+        for at, outcome in zip(places, self.items.try_batch_write(put=[items[at] for at in places]), strict=True):
+            if isinstance(outcome, NotUniqueError):
+                found[at] = outcome
+            elif outcome is not None:
+                raise outcome
+        return found
 
     def _keep(self) -> None:
         if not self.dry_run:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from dynashard_tools.failure import CommandError
+from dynashard_tools.failure import CommandError, needs_extra
 from dynashard_tools.files import file_errors
 
 Format = Literal["png", "svg"]
@@ -32,15 +32,15 @@ def figure_for(path: Path, title: str) -> Iterator[Any]:
     """Yield a matplotlib figure to draw on, and write it to a file afterwards; an existing file is replaced.
 
     Raises:
-        CommandError: the file cannot be written.
+        CommandError: the file cannot be written, or matplotlib is not installed.
 
     Cost: about half a second for loading matplotlib.
     """
-    # Loaded here, so that no other command waits for it.
-    from matplotlib import rc_context  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     chosen = picture_format(path)
+    with needs_extra("pictures"):
+        # Loaded here, so that no other command waits for it.
+        from matplotlib import rc_context  # noqa: PLC0415
+        from matplotlib.figure import Figure  # noqa: PLC0415
     # The same data give the same file: no random ids, no date.
     with rc_context({"svg.hashsalt": title, "font.size": 9.0}):
         figure = Figure(figsize=_SIZE, dpi=100, layout="constrained")

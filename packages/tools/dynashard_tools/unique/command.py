@@ -89,7 +89,10 @@ def build(
 
 
 def _lines(duplicates: Sequence[Duplicate], done: Built, work: Work) -> list[str]:
-    lines = [f"the same {', '.join(each.fields)}: {'; '.join(each.items)}" for each in duplicates[:_SHOWN]]
+    lines = [
+        f"the same {', '.join(each.fields)}: {'; '.join(each.items)}{f'; and {each.more:,} more' if each.more else ''}"
+        for each in duplicates[:_SHOWN]
+    ]
     if len(duplicates) > _SHOWN:
         lines.append(f"and {len(duplicates) - _SHOWN:,} more")
     if duplicates and not done.items:

@@ -11,10 +11,11 @@ from dynashard.transport.interface import Wire
 
 
 class Duplicate(NamedTuple):
-    """Items that have the same values of unique fields: the fields, and the keys of the items."""
+    """Items that have the same values of unique fields: the fields, the keys of ten items, and how many `more` have."""
 
     fields: tuple[str, ...]
     items: tuple[str, ...]
+    more: int = 0
 
 
 class Duplicates:
@@ -42,10 +43,14 @@ class Duplicates:
     def found(self) -> Iterator[Duplicate]:
         """Return the duplicates, those of one field after those of another."""
         self._database.execute("CREATE INDEX by_place ON due (place)")
-        several = "SELECT place, fields FROM due GROUP BY place HAVING count(DISTINCT item) > 1 ORDER BY fields, place"
+        several = (
+            "SELECT place, fields, count(DISTINCT item) AS number FROM due GROUP BY place HAVING number > 1 "
+            "ORDER BY fields, place"
+        )
         with closing(self._database.execute(several)) as cursor:
-            for place, fields in cursor:
+            for place, fields, number in cursor:
                 items = self._database.execute(
                     "SELECT DISTINCT item FROM due WHERE place = ? ORDER BY item LIMIT 10", (place,)
                 )
-                yield Duplicate(tuple(fields.split(", ")), tuple(item for (item,) in items))
+                named = tuple(item for (item,) in items)
+                yield Duplicate(tuple(fields.split(", ")), named, number - len(named))

@@ -142,7 +142,7 @@ class _Span:
         for level, longest in ((Level.MONTH, timedelta(days=31)), (Level.DAY, timedelta(days=1)), (Level.HOUR, _HOUR)):
             if left is None or left > longest:
                 return level.start(self.first).astimezone(UTC)
-        return (Level.HOUR.start(self.first) + _HOUR).astimezone(UTC)
+        return Level.HOUR.end(Level.HOUR.start(self.first))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dynashard.entity import Entity, EntityDefinition, Key, definition
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard_patterns.rollups.levels import Level
+from dynashard_patterns.rollups.levels import Level, later
 
 E = TypeVar("E", bound=Entity)
 
@@ -162,17 +162,8 @@ class Summing(Generic[E]):
         """The row of one level that an item is counted in."""
         start = level.start(at)
         key = {**{name: getattr(item, name) for name in self.by(model)}, LEVEL: level, START: start}
-        return Row(model, tuple(sorted(key.items())), self._expiry(level, start))
-
-    def _expiry(self, level: Level, start: datetime) -> datetime | None:
-        """When the row of a span expires; None for one that is kept for ever, or until after the last of all times."""
         kept = self.keep.get(level)
-        if kept is None:
-            return None
-        try:
-            return level.end(start) + kept
-        except OverflowError:
-            return None
+        return Row(model, tuple(sorted(key.items())), None if kept is None else later(level.end(start), kept))
 
     def mark(self, item: E) -> str:
         """The id of the `Counted` of an item."""

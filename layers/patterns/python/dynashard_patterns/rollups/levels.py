@@ -9,6 +9,8 @@ from dynashard.errors import InvalidQueryError
 
 MAX_SPANS: Final = 1500
 """Spans of one group in one answer: a day of minutes, two months of hours, four years of days."""
+LAST: Final = datetime.max.replace(tzinfo=UTC)
+"""The last of all times, where spans that reach beyond it end."""
 
 
 class Level(StrEnum):
@@ -31,12 +33,10 @@ class Level(StrEnum):
 
     def end(self, start: datetime) -> datetime:
         """When the span ends that begins then: the start of the next, or the last of all times."""
-        try:
-            if self is Level.MONTH:
-                return self.start(start.replace(day=1) + timedelta(days=32))
-            return start + _LENGTHS[self]
-        except OverflowError:
-            return datetime.max.replace(tzinfo=UTC)
+        if self is not Level.MONTH:
+            return later(start, _LENGTHS[self])
+        after = later(start.replace(day=1), timedelta(days=32))
+        return after if after == LAST else self.start(after)
 
     def within(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """The starts of the spans that begin from `start` on and before `end`."""
@@ -49,6 +49,14 @@ class Level(StrEnum):
 
 
 _LENGTHS: Final = {Level.MINUTE: timedelta(minutes=1), Level.HOUR: timedelta(hours=1), Level.DAY: timedelta(days=1)}
+
+
+def later(at: datetime, by: timedelta) -> datetime:
+    """Return the time that much later, or the last of all times."""
+    try:
+        return at + by
+    except OverflowError:
+        return LAST
 
 
 def check_range(level: Level, start: datetime, end: datetime) -> None:

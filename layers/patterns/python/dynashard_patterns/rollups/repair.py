@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,7 +25,7 @@ from dynashard.service import Dynashard
 from dynashard.transactions import Check, Create, Step, Update
 from dynashard_patterns.rollups.counting import MARKED_FOR
 from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row
-from dynashard_patterns.rollups.levels import Level
+from dynashard_patterns.rollups.levels import LAST, Level
 from dynashard_patterns.rollups.packing import Sums, add_up
 from dynashard_patterns.rollups.reading import Rows, counts_of, parts_among
 from dynashard_patterns.rollups.roll_ups import RollUps
@@ -34,7 +34,6 @@ E = TypeVar("E", bound=Entity)
 
 _TRIES: Final = 5
 _MARKED_TOGETHER: Final = 400
-_HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +113,14 @@ class RollUpRepair(Generic[E]):
         sums: dict[Row, Sums] = {}
         read = 0
         for hour, filled in self._hours(start, end, hours):
-            for item in self._items(hour, hour + _HOUR) if filled else ():
+            finish = Level.HOUR.end(hour)
+            for item in self._items(hour, finish) if filled else ():
                 read += 1
                 for row in self._roll_ups.rows(item):
                     if row.start >= start and row.end <= end:
                         add_up(sums.setdefault(row, {}), self._roll_ups.add(item))
             self._advance(read)
-            due = {row: values for row, values in sums.items() if row.end <= hour + _HOUR}
+            due = {row: values for row, values in sums.items() if row.end <= finish}
             for row in due:
                 del sums[row]
             yield from self._differing(due, hour)
@@ -245,8 +245,10 @@ class RollUpRepair(Generic[E]):
             begin, finish = max(start, day), min(end, Level.DAY.end(day))
             partition = {**self._of, **({roll_ups.at: begin} if roll_ups.at in index.partition.fields else {})}
             first = next(part for part in index.sort.parts if isinstance(part, TemplateField))
-            bounds = [index.sort.field_text(first, {roll_ups.at: at}) for at in (begin, finish)]
-            found = self._db.collection(roll_ups.of).scan(partition, index=index.name, start=bounds[0], end=bounds[1])
+            lower, upper = (index.sort.field_text(first, {roll_ups.at: at}) for at in (begin, finish))
+            found = self._db.collection(roll_ups.of).scan(
+                partition, index=index.name, start=lower, end=None if finish == LAST else upper
+            )
             yield from found
             self._undecodable += len(found.undecodable)
             self._left_out(found.undecodable)
@@ -289,7 +291,7 @@ class RollUpRepair(Generic[E]):
                     yield Drift(row, {name: says.get(name, 0) for name in names}, truth)
 
     def _found(self, level: Level, by: Mapping[str, Any], hour: datetime) -> Rows:
-        start, end = level.start(hour), hour + _HOUR
+        start, end = level.start(hour), Level.HOUR.end(hour)
         found = self._roll_ups.read(self._db, by, level=level, start=start, end=end, consistent=True, strict=False)
         self._left_out(found.undecodable)
         return found

@@ -173,8 +173,10 @@ class _Reader:
             if field.name in self._entity.rewritten:
                 differs = f"not {self._has_form()}({field.value}, found)"
                 self._lines.append(f"if found is not unset and {differs}: return None")
-        # A set of twelve names takes a fourth of an item's memory, so complete items share one; see `Record`.
-        self._lines.append(f"present = {use(given)}[absent].copy() if absent else {use(given[0])}")
+        # A set of twelve names takes a fourth of an item's memory, so items that have every field share one, because
+        # nothing can be added to it. The names of attachments are added when they are read or assigned.
+        shared = "" if self._entity.attachments else f" if absent else {use(given[0])}"
+        self._lines.append(f"present = {use(given)}[absent].copy(){shared}")
         self._compare({field.name: field.value for field in self._fields})
         self._lines += [
             f"values = {use(_shared_keys(model).copy)}()",

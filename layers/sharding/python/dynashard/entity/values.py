@@ -3,7 +3,6 @@
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from math import floor
 from typing import Any
 
 from dynashard.errors import InvalidValueError
@@ -22,7 +21,8 @@ def stored_expiry(name: str, value: datetime) -> datetime:
 def _expiry_seconds(name: str, value: datetime) -> int:
     if value.tzinfo is None:
         raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
-    seconds = floor(value.timestamp())
+    # A float of the last microseconds of the year 9999 is one of the year after.
+    seconds = int(value.replace(microsecond=0).timestamp())
     try:
         datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):

@@ -99,8 +99,8 @@ class Versions(Struct, frozen=True, eq=False):
             raise undecodable(entity, wire, f"{VERSION} is {wire[VERSION]}, which is not a version")
         if version > self.number:
             raise NewerItemError(
-                f"{entity.name} at {wire.get(PK)} {wire.get(SK)} is stored in version {version}, and this release "
-                f"declares version {self.number}: send the request to a release that declares version {version}",
+                f"{entity.name} at {_place(wire)} is stored in version {version}, and this release declares version "
+                f"{self.number}: send the request to a release that declares version {version}",
                 version=version,
                 known=self.number,
             )
@@ -234,5 +234,8 @@ def _encoded(entity: _Entity, wire: Wire, name: str, value: Any) -> dict[str, An
 
 def undecodable(entity: _Entity, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
     """Return the error of a stored item that does not fit, which names its key."""
-    at = " / ".join(wire.get(name, {}).get("S", "?") for name in (PK, SK))
-    return UndecodableItemError(f"{entity.name} at {at}: {problem}")
+    return UndecodableItemError(f"{entity.name} at {_place(wire)}: {problem}")
+
+
+def _place(wire: Mapping[str, Any]) -> str:
+    return " / ".join(wire.get(name, {}).get("S", "?") for name in (PK, SK))
