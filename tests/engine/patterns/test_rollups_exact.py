@@ -349,7 +349,7 @@ def test_fewer_requests_than_items(wire: Transport, shared: str, own: str) -> No
 def test_marks_outlive_the_records_of_the_stream(wire: Transport, shared: str, own: str) -> None:
     db = opened(wire, shared)
     first = beat(1, tenant=own)
-    later = NOON + timedelta(days=100)
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=100)
     Counter(db, BEATS, clock=later.timestamp).count([first])
 
     [mark] = db.collection(Counted).batch_get([{"id": BEATS.mark(first)}], consistent=True)

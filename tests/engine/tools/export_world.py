@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from domain.samples.pings import Ping
 
-DAY = datetime(2026, 11, 20, tzinfo=UTC)
+_MONTH: Final = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+DAY: Final = (_MONTH - timedelta(days=1)).replace(day=20)
+"""The 20th of last month: pings of a fixed day would expire."""
+DATE: Final = f"{DAY:%Y-%m-%d}"
 
 
 def ping(tenant: str, number: int, at: datetime = DAY, **more: Any) -> Ping:

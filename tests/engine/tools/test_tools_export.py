@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,14 +27,14 @@ from dynashard_tools.export.choice import choose
 from dynashard_tools.export.files import new_file
 from dynashard_tools.failure import CommandError
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
-from tests.engine.tools.export_world import DAY, lines, ping, rows_of
+from tests.engine.tools.export_world import DATE, DAY, lines, ping, rows_of
 
 pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
 def pings(wire: Transport, local_table: str) -> Collection[Ping]:
-    # A process in December, so that the tests may be run on any day.
+    # A process of a later day than all pings, whatever day it is.
     later = Runtime((DAY + timedelta(days=30)).timestamp)
     db = Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
     return db.collection(Ping)
@@ -52,7 +52,7 @@ def stored(pings: Collection[Ping], tenant: str) -> list[Ping]:
 def test_a_day_is_exported_as_json_lines(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
     path = command_line.folder / "day.jsonl"
 
-    outcome = command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path, "--json")
+    outcome = command_line.run("export", "pings", "--day", DATE, "--tenant", tenant, "--to", path, "--json")
 
     assert outcome.status == 0, outcome.err
     assert lines(path) == rows_of(stored[1:-1])
@@ -83,11 +83,11 @@ def test_a_month_and_everything_are_exported(
     command_line: CommandLine, stored: list[Ping], pings: Collection[Ping]
 ) -> None:
     tenant = stored[0].tenant_id
-    later = ping(tenant, 99, DAY + timedelta(days=11))
+    later = ping(tenant, 99, DAY + timedelta(days=12))
     pings.create(later)
     month, everything = (command_line.folder / name for name in ("month.jsonl", "all.jsonl"))
 
-    command_line.run("export", "pings", "--month", "2026-11", "--tenant", tenant, "--to", month)
+    command_line.run("export", "pings", "--month", f"{DAY:%Y-%m}", "--tenant", tenant, "--to", month)
     command_line.run("export", "ping.v1.Ping", "--to", everything)
 
     assert lines(month) == rows_of(stored)
@@ -97,7 +97,7 @@ def test_a_month_and_everything_are_exported(
 def test_a_day_is_exported_as_parquet(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
     path = command_line.folder / "day.parquet"
 
-    outcome = command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path)
+    outcome = command_line.run("export", "pings", "--day", DATE, "--tenant", tenant, "--to", path)
 
     table = parquet.read_table(path).sort_by("at")
     assert outcome.status == 0, outcome.err
@@ -111,13 +111,13 @@ def test_items_that_move_are_exported_once(
     command_line: CommandLine, stored: list[Ping], wire: Transport, local_table: str, tenant: str
 ) -> None:
     path = command_line.folder / "day.jsonl"
-    mark = {PK: f"ping.v1.Ping:{tenant}:dark.e9:2026-11-20:0", SK: "2026-11-20T01:00:00.000000Z#p1"}
+    mark = {PK: f"ping.v1.Ping:{tenant}:dark.e9:{DATE}:0", SK: f"{DATE}T01:00:00.000000Z#p1"}
     wire.call(
         "PutItem",
         {"TableName": local_table, "Item": {**{n: {"S": v} for n, v in mark.items()}, MOVED_TO: {"N": "8"}}},
     )
 
-    command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path)
+    command_line.run("export", "pings", "--day", DATE, "--tenant", tenant, "--to", path)
 
     assert lines(path) == rows_of(stored[1:-1])
 
@@ -161,7 +161,8 @@ def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -
     path = tmp_path / "wide.csv"
 
     with new_file(path, Wide) as add:
-        add([Wide(tenant="a", id="1", at=DAY, on=True, big=2**70, nested={"a": ["ä", None]}, note="5")])
+        at = datetime(2026, 11, 20, tzinfo=UTC)
+        add([Wide(tenant="a", id="1", at=at, on=True, big=2**70, nested={"a": ["ä", None]}, note="5")])
         add([Wide(tenant="a", id="2")])
 
     assert path.read_bytes().decode() == (
@@ -221,9 +222,7 @@ def test_csv_keeps_every_text(tmp_path: Path, text: str) -> None:
 def test_a_day_is_exported_as_csv(command_line: CommandLine, stored: list[Ping], tenant: str, name: str) -> None:
     path = command_line.folder / name
 
-    outcome = command_line.run(
-        "export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path, "--format", "csv"
-    )
+    outcome = command_line.run("export", "pings", "--day", DATE, "--tenant", tenant, "--to", path, "--format", "csv")
 
     assert outcome.status == 0, outcome.err
     with path.open(newline="") as file:

@@ -3,9 +3,9 @@
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import pytest
@@ -17,9 +17,11 @@ from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
 from dynashard_tools.export.snapshot import Place, Snapshot
 from dynashard_tools.failure import CommandError, CommandInterruptedError
 from tests.engine.command_line import CommandLine
-from tests.engine.tools.export_world import DAY, lines, ping, rows_of
+from tests.engine.tools.export_world import DATE, DAY, lines, ping, rows_of
 
 pytestmark = pytest.mark.engine
+
+TAKEN: Final = f"{DAY + timedelta(days=2):%Y-%m-%d}T00:00:00.000Z"
 
 
 def wired(item: Ping, **system: Any) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def wired(item: Ping, **system: Any) -> dict[str, Any]:
     return {**entity.encode(item.__dict__), **system}
 
 
-def exported(folder: Path, *files: Sequence[Mapping[str, Any]], taken: str | None = "2026-11-22T00:00:00.000Z") -> Path:
+def exported(folder: Path, *files: Sequence[Mapping[str, Any]], taken: str | None = TAKEN) -> Path:
     """Write an export in the layout of DynamoDB."""
     data = folder / "AWSDynamoDB" / "0123-abcd" / "data"
     data.mkdir(parents=True)
@@ -43,10 +45,10 @@ def exported(folder: Path, *files: Sequence[Mapping[str, Any]], taken: str | Non
 
 def hidden(tenant: str) -> list[dict[str, Any]]:
     """Return items of an export that are not pings of the day."""
-    past = {"N": str(int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()))}
+    past = {"N": str(int((DAY + timedelta(days=1)).timestamp()))}
     return [
         {**wired(ping(tenant, 50)), MOVED_TO: {"N": "8"}},
-        {PK: {"S": "ping.v1.Ping:abc:dark.e1:2026-11-20:0"}, SK: {"S": "x"}, MOVED_TO: {"N": "8"}},
+        {PK: {"S": f"ping.v1.Ping:abc:dark.e1:{DATE}:0"}, SK: {"S": "x"}, MOVED_TO: {"N": "8"}},
         wired(ping(tenant, 51), **{EXPIRES_AT: past}),
         wired(ping(tenant, 52), Type={"S": "user.v1.User"}),
         wired(ping("other", 53)),
@@ -63,7 +65,7 @@ def test_an_export_of_dynamodb_becomes_the_items_that_readers_see(command_line: 
     path = command_line.folder / "day.jsonl"
 
     outcome = command_line.run(
-        "export", "convert", "pings", folder, "--day", "2026-11-20", "--tenant", tenant, "--to", path, "--json"
+        "export", "convert", "pings", folder, "--day", DATE, "--tenant", tenant, "--to", path, "--json"
     )
 
     assert outcome.status == 0, outcome.err
