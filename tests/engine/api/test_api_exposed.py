@@ -105,7 +105,7 @@ def test_an_adopter_declares_an_entity_in_twenty_lines(transport: Transport, tab
     """The entity of the README is created, listed and documented from its 20 lines."""
     [declared] = re.findall(r"```python\n([^`]*class Project\([^`]*)```", README.read_text())
     assert len([line for line in declared.splitlines() if line.strip()]) <= 20
-    space: dict[str, Any] = {"__name__": "domain.projects"}
+    space: dict[str, Any] = {"__name__": __name__}
     # Someone who tries the README has its project in the domain already.
     exec(declared.replace("project.v1", "readme.v1"), space)  # noqa: S102 - the README's own code
     exposed = exposure_of(space["Project"])
