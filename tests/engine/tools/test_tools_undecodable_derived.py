@@ -12,7 +12,7 @@ from dynashard_patterns import EdgeStore
 from dynashard_patterns.rollups import Counter
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.test_tools_undecodable import SIZE, names
-from tests.engine.tools.verify_world import TENANT, TODAY, delete, report, stored
+from tests.engine.tools.verify_world import TENANT, YESTERDAY, delete, report, stored
 from tests.engine.unfit_rows import UnfitRows
 
 pytestmark = pytest.mark.engine
@@ -82,7 +82,7 @@ def test_a_counter_of_edges_with_a_slot_that_does_not_fit_is_named_and_not_corre
 def test_5_parts_of_300_rows_of_a_roll_up_are_named_and_the_other_rows_are_mended(
     world: ReshardWorld, unfit: UnfitRows
 ) -> None:
-    db, day, of = world.layer(), TODAY - timedelta(days=1), {"tenant_id": TENANT, "series": "s", "episode": "e"}
+    db, day, of = world.layer(), YESTERDAY, {"tenant_id": TENANT, "series": "s", "episode": "e"}
     pings = [
         Ping(**of, at=day + timedelta(minutes=minute), id=f"p{minute:03}", session_id="x") for minute in range(SIZE + 1)
     ]

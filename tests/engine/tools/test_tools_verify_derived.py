@@ -19,7 +19,7 @@ from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.attachment_world import Dying, Killed
 from tests.engine.tools.reshard_world import ReshardWorld
-from tests.engine.tools.verify_world import TENANT, TODAY, delete, put, report, stored, typed
+from tests.engine.tools.verify_world import TENANT, YESTERDAY, delete, put, report, stored, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engine
 
 DAYS: Final = 24 * 60 * 60
-DAY: Final = f"{TODAY:%Y-%m-%d}"
+DAY: Final = f"{YESTERDAY:%Y-%m-%d}"
 
 
 def fire(world: ReshardWorld) -> Incident:
@@ -123,7 +123,7 @@ def pings(world: ReshardWorld) -> list[Ping]:
             tenant_id=TENANT,
             series=series,
             episode="e1",
-            at=TODAY + timedelta(minutes=minute),
+            at=YESTERDAY + timedelta(minutes=minute),
             id=f"{series}{minute}",
             session_id="s",
         )
@@ -155,9 +155,9 @@ def test_roll_ups_of_a_day_are_compared_and_repaired_by_their_index(world: Resha
 def test_roll_ups_of_a_month_are_made_of_items_alone(world: ReshardWorld) -> None:
     made = pings(world)
 
-    status, _ = report(world, "pings", TENANT, "--month", f"{TODAY:%Y-%m}", "--only", "rollups", "--mend")
+    status, _ = report(world, "pings", TENANT, "--month", f"{YESTERDAY:%Y-%m}", "--only", "rollups", "--mend")
 
-    month = TODAY.replace(day=1)
+    month = YESTERDAY.replace(day=1)
     rows = PLAYS.read(
         world.layer(), {"tenant_id": TENANT}, level="month", start=month, end=month + timedelta(days=1), consistent=True
     )
@@ -167,7 +167,7 @@ def test_roll_ups_of_a_month_are_made_of_items_alone(world: ReshardWorld) -> Non
 
 
 def test_an_item_that_is_brought_home_is_counted_in_the_same_run(world: ReshardWorld) -> None:
-    ping = Ping(tenant_id=TENANT, series="dark", episode="e1", at=TODAY, id="p", session_id="s")
+    ping = Ping(tenant_id=TENANT, series="dark", episode="e1", at=YESTERDAY, id="p", session_id="s")
     world.layer().collection(Ping).create(ping)
     row = stored(world, typed("ping.v1.Ping"))
     delete(world, row)

@@ -19,7 +19,8 @@ from dynashard_patterns.rollups import Counter
 from tests.engine.tools.reshard_world import ReshardWorld
 
 TENANT: Final = "abc"
-TODAY: Final = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+YESTERDAY: Final = (datetime.now(UTC) - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+"""The day of pings: the first minutes of today may be in the future."""
 
 
 def report(world: ReshardWorld, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -42,10 +43,8 @@ def backend(world: ReshardWorld) -> Dynashard:
     edges = EdgeStore.on(db, FOLLOWS)
     for n in range(3):
         edges.add(TENANT, f"User.{n}", "Actor.5")
-    pings = [
-        Ping(tenant_id=TENANT, series="dark", episode="e1", at=TODAY + timedelta(minutes=n), id=f"p{n}", session_id="s")
-        for n in range(5)
-    ]
+    of = {"tenant_id": TENANT, "series": "dark", "episode": "e1", "session_id": "s"}
+    pings = [Ping(**of, at=YESTERDAY + timedelta(minutes=n), id=f"p{n}") for n in range(5)]
     db.collection(Ping).batch_write(put=pings)
     Counter(db, PLAYS).count(pings)
     return db
