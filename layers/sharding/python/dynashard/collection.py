@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from dynashard import reads
 from dynashard.arguments import check_revision, item_named, key_named, names_of, several, unique_named, updates_named
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     _Outcomes = list[Outcome]
 
 E = TypeVar("E", bound=Entity)
+_Some = list[str] | tuple[str, ...]
+"""Names of fields. Not any sequence: of `**options` that hold texts, type checkers would take one for `fields`."""
+_Row = dict[str, Any]
 
 _ELSEWHERE: Final = {
     "add": "create", "all": "items", "batch": "batch_get", "filter": "list", "get_many": "batch_get",
@@ -223,6 +226,16 @@ class Collection(Generic[E]):
             return [error] * (len(put) + len(delete))
         return self._repository.batches.try_write(put=items, delete=keys, whole=whole)
 
+    @overload
+    def list(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> "reads.Page[E]": ...
+    @overload
+    def list(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> "reads.Page[_Row]": ...
+    @overload
+    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]": ...
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
 
@@ -246,12 +259,34 @@ class Collection(Generic[E]):
         """
         return self.listing.page(self._query(partition, arguments), _cursor(cursor))
 
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> Iterator["reads.Page[E]"]: ...
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> Iterator["reads.Page[_Row]"]: ...
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+    ) -> Iterator["reads.Page[Any]"]: ...
     def pages(
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> Iterator["reads.Page[Any]"]:
         """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
         return self.listing.pages(self._query(partition, arguments), _cursor(cursor))
 
+    @overload
+    def items(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> Iterator[E]: ...
+    @overload
+    def items(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> Iterator[_Row]: ...
+    @overload
+    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]: ...
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
         """Return every item of all pages, one after another; reads a page when its first item is needed.
 
@@ -260,7 +295,17 @@ class Collection(Generic[E]):
         pages = self.pages(partition, cursor=cursor, **arguments)
         return (item for page in pages for item in page.items)
 
-    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[E]":
+    @overload
+    def scan(
+        self, partition: Any = None, *, workers: int = 4, fields: None = None, **arguments: Any
+    ) -> "reads.Scan[E]": ...
+    @overload
+    def scan(
+        self, partition: Any = None, *, workers: int = 4, fields: _Some, **arguments: Any
+    ) -> "reads.Scan[_Row]": ...
+    @overload
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]": ...
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":
         """Stream all items, in no order between shards; several partitions follow one another.
 
         `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.awaiting.collection import AsyncCollection
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dynashard.transactions import Step
 
 E = TypeVar("E", bound=Entity)
+F = TypeVar("F", bound=Entity)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -117,7 +118,13 @@ class AsyncDynashard:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def collection(self, model: type[E], *others: type[E]) -> AsyncCollection[E]:
+    @overload
+    def collection(self, model: type[E], /) -> AsyncCollection[E]: ...
+    @overload
+    def collection(self, model: type[E], other: type[F], /) -> AsyncCollection[E | F]: ...
+    @overload
+    def collection(self, model: type[E], /, *others: type[E]) -> AsyncCollection[E]: ...
+    def collection(self, model: type[E], /, *others: type[Any]) -> AsyncCollection[Any]:
         """Return the collection of an entity's items; see `Dynashard.collection`."""
         return AsyncCollection(self.sync.collection(model, *others))
 
