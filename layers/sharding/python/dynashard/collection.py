@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from dynashard import reads
-from dynashard.arguments import check_revision, item_named, key_named, names_of, several, unique_named, updates_named
+from dynashard.arguments import item_named, key_named, several, unique_named, updates_named
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
 from dynashard.repository.key_names import not_found
 from dynashard.repository.left_out import Found
+from dynashard.repository.mistyped import check_item, check_revision, check_values, names_of
 from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
 
@@ -101,6 +102,8 @@ class Collection(Generic[E]):
             item = item_named(self._entity, "put", item, fields)
         if if_match is not None:
             check_revision(if_match)
+        if over is not None:
+            check_item("over", over)
         return self._repository.put(item, if_match=if_match, handling=handling, over=over)
 
     def replace(
@@ -189,6 +192,7 @@ class Collection(Generic[E]):
         own, values = updates_named(self._entity, key, fields, updates, set)
         key = key_named(self._entity, "update", key, (), own)
         remove = names_of("remove", remove)
+        check_values("add", add)
         return self._repository.update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
 
     def delete(
@@ -220,11 +224,11 @@ class Collection(Generic[E]):
         self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
-        try:
-            items, keys = self._items(put), self._keys("delete", delete, {})
-        except DynashardError as error:
-            return [error] * (len(put) + len(delete))
-        return self._repository.batches.try_write(put=items, delete=keys, whole=whole)
+        puts = [_tried(self._items, item) for item in several("put", put)]
+        deletes = [_tried(partial(self._keys, "delete", fields={}), key) for key in several("delete", delete)]
+        items, keys = ([each for each, error in some if error is None] for some in (puts, deletes))
+        outcomes = iter(self._repository.batches.try_write(put=items, delete=keys, whole=whole))
+        return [next(outcomes) if error is None else error for _, error in (*puts, *deletes)]
 
     @overload
     def list(
@@ -318,6 +322,8 @@ class Collection(Generic[E]):
 
         Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
         """
+        if "limit" in arguments:
+            raise InvalidQueryError(f"a scan has no pages: write list(limit={arguments['limit']!r})", field="limit")
         return self.listing.scan(self._query(partition, arguments), workers=workers)
 
     def count(self, partition: Any = None, *, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
@@ -375,6 +381,8 @@ class Collection(Generic[E]):
 
     def _keys(self, verb: str, keys: Any, fields: Mapping[str, Any]) -> Sequence[Any]:
         many = several(verb, keys)
+        if not many and fields.keys() >= set(self._entity.key_fields):
+            raise InvalidKeyError(f"{verb} takes a list of keys before fields that all of them have: {verb}([...])")
         if not fields and all(key.__class__ is dict for key in many):
             return many
         return [key_named(self._entity, verb, key, (), fields) for key in many]
@@ -391,6 +399,15 @@ class Collection(Generic[E]):
 
         def __iter__(self) -> NoReturn:
             raise InvalidKeyError("A collection is not iterable as a whole; write items(...) with a partition.")
+
+
+def _tried(make: Callable[[Any], Sequence[Any]], given: Any) -> tuple[Any, DynashardError | None]:
+    """Return what is made of one member of a batch, or the error that refuses it."""
+    try:
+        [made] = make([given])
+    except DynashardError as error:
+        return None, error
+    return made, None
 
 
 def _cursor(cursor: object) -> str | None:

@@ -15,7 +15,7 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filters_of, is_operators, not_operators
 from dynashard.reads.first_fields import text_of_first_fields
 from dynashard.reads.key_ranges import RANGES, key_range
-from dynashard.reads.query import Order, Query, QueryArguments
+from dynashard.reads.query import Order, Query, QueryArguments, check_flag
 from dynashard.schema import MAX_SORT_KEY_BYTES
 
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
@@ -187,6 +187,7 @@ def _reverse(options: dict[str, Any]) -> None:
     reverse = options.pop("reverse", None)
     if reverse is None:
         return
+    check_flag("reverse", reverse)
     direction = "desc" if reverse else "asc"
     if options.setdefault("direction", direction) != direction:
         message = f"reverse={reverse} contradicts direction={options['direction']!r}; give one of them"
