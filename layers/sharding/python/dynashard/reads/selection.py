@@ -102,11 +102,13 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
     operators = {name: fields.pop(name) for name in [*fields] if is_operators(fields[name])}
     _require_known(entity, fields, operators)
     if isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
-        return Query(entity, [_merged(each, fields) for each in partition], **_filtered(options, operators))
-    given = _merged(partition, fields) if isinstance(partition, Mapping) else fields
+        given_each = [entity.key_values(_merged(each, fields)) for each in partition]
+        return Query(entity, given_each, **_filtered(options, operators))
+    given: Mapping[str, Any] = _merged(partition, fields) if isinstance(partition, Mapping) else fields
     index = options.get("index")
     if partition is not None and not isinstance(partition, Mapping):
         given = {**given, _open_field(entity, index, partition, given): partition}
+    given = entity.key_values(given)
     if index is None:
         ranged = [each.field for each in filters_of(operators) if each.operator in RANGES]
         index = options["index"] = index_of(entity, given, ranged=ranged)
