@@ -392,7 +392,7 @@ class Collection(Generic[E]):
         def __getattr__(self, name: str) -> NoReturn:
             public = [] if name.startswith("_") else [each for each in dir(type(self)) if not each.startswith("_")]
             cure = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, public)
-            raise AttributeError(f"Collection has no attribute {name}{cure}", name=name, obj=self)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}{cure}", name=name, obj=self)
 
         def __getitem__(self, key: object) -> NoReturn:
             raise InvalidKeyError("A collection has no items by subscript; write get(...) with the fields of the key.")

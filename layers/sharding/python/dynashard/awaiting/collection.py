@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import run
 from dynashard.collection import Collection
@@ -223,6 +223,10 @@ class AsyncCollection(Generic[E]):
         """Return what each shard of a logical partition holds, in order; see `Collection.shards`."""
         return await run(self.sync.shards, partition, workers=workers, **fields)
 
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        __getattr__ = Collection.__getattr__
+
 
 class Listed(Generic[T]):
     """A page that was asked for, and is read when it is awaited or iterated over."""
@@ -236,6 +240,12 @@ class Listed(Generic[T]):
     async def __aiter__(self) -> AsyncGenerator[T]:
         for item in await self:
             yield item
+
+    if not TYPE_CHECKING:
+        # As above.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = "" if name.startswith("_") else f"; the page has it once it is read: (await ...list(...)).{name}"
+            raise AttributeError(f"a page that was not awaited has no attribute {name}{cure}", name=name, obj=self)
 
 
 class AsyncScan(AsyncIterator[T]):

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.awaiting.collection import AsyncCollection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity
+from dynashard.errors import InvalidQueryError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.repository import RetryPolicy
 from dynashard.repository.store import Throttled, ignore_throttles
@@ -142,4 +144,18 @@ class AsyncDynashard:
         Where the layer waits in it, the event loop goes on. Anything else that blocks in it, such as a file or
         `time.sleep`, stops the loop. It runs in the calling task, so cancelling the task ends it where it waits.
         """
+        if iscoroutinefunction(function):
+            raise InvalidQueryError(
+                f"run takes a plain function: await {getattr(function, '__name__', 'it')}(...) itself"
+            )
         return await run(function, *args, **kwargs)
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = "; open the items of an entity with db.collection(User)"
+            if name.startswith("_") or name == "sync":
+                cure = ""
+            elif hasattr(self.sync, name):
+                cure = f"; it is db.sync.{name}, for functions that db.run runs"
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}{cure}", name=name, obj=self)

@@ -165,6 +165,8 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             for name in values:
                 if name not in self.key_fields:
                     known = f"{', '.join(self.key_fields)}{hint(name, self.key_fields)}"
+                    if any(name in unique.fields for unique in self.unique):
+                        known += "; write unique fields by keyword"
                     message = f"{name} is not part of the key of {self.name}, which is {known}"
                     raise InvalidKeyError(message, field=str(name))
             if self._texts:

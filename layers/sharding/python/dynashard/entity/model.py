@@ -128,7 +128,9 @@ class Entity(Record, metaclass=_Metaclass):
     def __init_subclass__(cls, **unknown: Any) -> None:
         # Pydantic has already removed its configuration.
         super().__init_subclass__()
-        parameters = signature(_EntityType.__new__).parameters.values()
+        meta: Any = type(cls)
+        kinds = [kind for kind in meta.__mro__ if issubclass(kind, _EntityType) and "__new__" in vars(kind)]
+        parameters = [each for kind in reversed(kinds) for each in signature(kind.__new__).parameters.values()]
         check_arguments(unknown, [each.name for each in parameters if each.kind is each.KEYWORD_ONLY])
 
 
