@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.nearest import hint
-from dynashard.repository.mistyped import shown
+from dynashard.repository.key_names import shown
 from dynashard.repository.store import E, KeyLike, Written
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
-from dynashard.repository.key_names import not_found
+from dynashard.repository.key_names import check_item, check_revision, check_values, names_of, not_found
 from dynashard.repository.left_out import Found
-from dynashard.repository.mistyped import check_item, check_revision, check_values, names_of
 from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import InvalidValueError
-from dynashard.repository.mistyped import check_item, check_key, check_revision, check_values, names_of
+from dynashard.repository.key_names import check_item, check_key, check_revision, check_values, names_of
 from dynashard.repository.replacement import revision_read
 from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
