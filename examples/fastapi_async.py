@@ -85,8 +85,7 @@ async def latest(readings: Stored, site: Annotated[list[str], Query(max_length=5
 
     async def newest(of: str) -> Reading | None:
         async for reading in readings.list(site=of, order="ordered", reverse=True, limit=1):
-            found: Reading = reading
-            return found
+            return reading
         return None
 
     return await gather(*map(newest, site))

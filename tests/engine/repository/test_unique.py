@@ -279,6 +279,11 @@ def test_an_item_whose_value_cannot_be_read_keeps_its_reservation(world: World) 
         members.create(member("2", mail="ada@x.org"))
 
 
+def test_unique_fields_in_a_mapping_are_refused_with_the_cure(world: World) -> None:
+    with pytest.raises(InvalidKeyError, match="which is tenant, id; write unique fields by keyword"):
+        world.of(Member).get({"tenant": "abc", "mail": "ada@x.org"})
+
+
 def test_a_look_up_waits_for_a_transaction_that_holds_the_item(world: World) -> None:
     world.of(Member).create(member("1", mail="ada@x.org"))
     [row] = [each for each in world.raw() if each["SK"]["S"] == "1"]

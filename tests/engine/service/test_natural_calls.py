@@ -8,7 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from domain.samples.users import User
-from dynashard import Collection, Dynashard, DynashardError, Filter, declared_counts
+from dynashard import (
+    Check,
+    Collection,
+    Create,
+    Delete,
+    Dynashard,
+    DynashardError,
+    Filter,
+    Put,
+    Update,
+    declared_counts,
+)
 from dynashard.transport import Transport
 from tests.engine.stored_things import Note
 
@@ -140,10 +151,15 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "exists without tenant": (lambda u, _: u.exists("ada"), "write exists(tenant_id=..., id=...)"),
     "batch_get of one key": (lambda u, t: u.batch_get({"tenant_id": t, "id": "x"}), "batch_get takes a list"),
     "batch_get of values": (lambda u, _: u.batch_get(["ada"]), "write batch_get(tenant_id=..., id=...)"),
+    "batch_get by keywords": (lambda u, t: u.batch_get(tenant_id=t, id=["ada"]), "batch_get takes a list of keys"),
     "batch_write of an item": (lambda u, t: u.batch_write(put=u.get("ada", tenant_id=t)), "put takes a list"),
     "create a dict misspelled": (
         lambda u, t: u.create({"tenant_id": t, "emial": "a@b", "email": "a@b", "display_name": "A"}),
         "did you mean email?",
+    ),
+    "create misspelled": (
+        lambda u, t: u.create(tenant_id=t, emial="a@b", display_name="A"),
+        "emial: Extra inputs are not permitted; did you mean email?",
     ),
     "create without email": (lambda u, t: u.create(tenant_id=t, display_name="A"), "email: Field required"),
     "create nothing": (lambda u, _: u.create(), "user.v1.User: tenant_id: Field required"),
@@ -152,6 +168,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
         lambda u, t: u.create(u.get("ada", tenant_id=t), handlin="plain"),
         "did you mean handling?",
     ),
+    "put over a text": (lambda u, t: u.put(u.get("ada", tenant_id=t), over="x"), "over takes an item, such as User"),
     "put another entity": (lambda u, _: u.put(Note(tenant="t", id="n")), "put takes a User; it got a Note"),
     "put if_match number": (lambda u, t: u.put(u.get("ada", tenant_id=t), if_match=3), "write if_match=item.revision"),
     "put what put returned": (lambda u, t: u.put(u.put(u.get("ada", tenant_id=t))), "write put(written.item)"),
@@ -161,6 +178,8 @@ REFUSED: dict[str, tuple[Call, str]] = {
     ),
     "update misspelled": (lambda u, t: u.update("ada", tenant_id=t, departmnt="x"), "did you mean department?"),
     "set misspelled": (lambda u, t: u.update("ada", tenant_id=t, set={"dpartmnt": 1}), "did you mean department?"),
+    "update add a list": (lambda u, t: u.update("ada", tenant_id=t, add=["x"]), "write the values by field, add={...}"),
+    "update remove None": (lambda u, t: u.update("ada", tenant_id=t, remove=None), "remove is None; write a list"),
     "update a key": (lambda u, t: u.update(u.get("ada", tenant_id=t), id="y"), "part of the key, which cannot change"),
     "update set a text": (lambda u, t: u.update("ada", "department", tenant_id=t), "write the new values by field"),
     "update twice": (
@@ -184,6 +203,10 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "limit as text": (lambda u, t: u.list(tenant_id=t, limit="10"), "it must be a number from 1 to 1000"),
     "order asc": (lambda u, t: u.list(tenant_id=t, order="asc"), 'write direction="asc" or "desc"'),
     "reverse and asc": (lambda u, t: u.list(tenant_id=t, reverse=True, direction="asc"), "contradicts direction='asc'"),
+    "reverse as text": (lambda u, t: u.list(tenant_id=t, reverse="false"), "it must be True or False"),
+    "consistent as text": (lambda u, t: u.list(tenant_id=t, consistent="false"), "it must be True or False"),
+    "strict as number": (lambda u, t: u.list(tenant_id=t, strict=1), "strict is 1; it must be True or False"),
+    "fields as number": (lambda u, t: u.list(tenant_id=t, fields=3), "fields is 3; write a list of names"),
     "start as number": (lambda u, t: u.list(tenant_id=t, start=5), "start is 5; it must be a text"),
     "budget as number": (lambda u, t: u.list(tenant_id=t, budget=5), "write Budget(requests=..., read_units=...)"),
     "fields as text": (lambda u, t: u.list(tenant_id=t, fields="id"), "write a list, ['id']"),
@@ -196,6 +219,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "filter of two": (lambda u, t: u.list(tenant_id=t, filters=[("id", "x")]), 'such as ("field", "gte", value)'),
     "scan without anything": (lambda u, _: list(u.scan()), "tenant_id is part of the key and must be given"),
     "scan workers as text": (lambda u, t: list(u.scan(tenant_id=t, workers="4")), "workers is '4'"),
+    "scan with a limit": (lambda u, t: u.scan(tenant_id=t, limit=5), "a scan has no pages: write list(limit=5)"),
     "count with a limit": (lambda u, t: u.count(tenant_id=t, limit=5), "count has no pages: write up_to=5"),
     "count misspelled": (lambda u, t: u.count(tennant_id=t), "did you mean tenant_id?"),
     "subscript": (lambda u, _: u["ada"], "write get(...)"),
@@ -269,6 +293,53 @@ def test_what_cannot_be_opened_names_the_cure(wire: Transport, mistake: str) -> 
 def test_a_transaction_of_what_is_no_step_names_the_cure(db: Dynashard, wrong: Any) -> None:
     with pytest.raises(DynashardError, match=r"transact takes steps; it got a \w+; write transact\(Create\(\.\.\.\), "):
         db.transact(wrong)
+
+
+NOTE, CLASS, MAPPING, LIST, TEXT = list[Any]([Note(tenant="t", id="n"), User, {"id": "x"}, ["x"], "x"])
+STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "create a mapping": (lambda _: Create(MAPPING), "Create takes an item, such as User(...); it got a dict"),
+    "put a class": (lambda _: Put(CLASS), "Put takes an item, such as User(...); it got a "),
+    "put if_match item": (lambda ada: Put(ada, if_match=ada), "write if_match=item.revision"),
+    "put over a text": (lambda ada: Put(ada, over=TEXT), "over takes an item"),
+    "put over and if_match": (lambda ada: Put(ada, over=ada, if_match="x"), "over names a revision itself"),
+    "update an item": (lambda ada: Update(ada, {"status": "active"}), "takes the class of an entity and a key"),
+    "update by value": (lambda _: Update(User, TEXT, set={}), "Update: the key is 'x'; write its fields"),
+    "update another's key": (lambda _: Update(User, NOTE), "takes the key of a User; it got a Note"),
+    "update set a text": (lambda ada: Update(User, ada, set=TEXT), "write the values by field, set={...}"),
+    "update remove a text": (lambda ada: Update(User, ada, remove="department"), "write remove=['department']"),
+    "update add a list": (lambda ada: Update(User, ada, add=LIST), "write the values by field, add={...}"),
+    "update if_match item": (lambda ada: Update(User, ada, if_match=ada), "write if_match=item.revision"),
+    "update missing": (lambda ada: Update(User, ada, missing=TEXT), "it must be refuse or create"),
+    "delete another's key": (lambda _: Delete(User, NOTE), "takes the key of a User; it got a Note"),
+    "delete missing": (lambda ada: Delete(User, ada, missing=LIST), "missing is ['x']; it must be refuse or ignore"),
+    "delete if_match item": (lambda ada: Delete(User, ada, if_match=ada), "write if_match=item.revision"),
+    "check an item": (lambda ada: Check(User, ada, ada), "write revision=item.revision"),
+    "check another's key": (lambda _: Check(User, NOTE, None), "takes the key of a User"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("snippet", STEPS)
+def test_a_wrong_step_names_the_cure(users: Collection[User], tenant: str, snippet: str) -> None:
+    make, cure = STEPS[snippet]
+
+    with pytest.raises(DynashardError) as refused:
+        make(users.get("ada", tenant_id=tenant))
+
+    assert cure in str(refused.value)
+    assert not [name for name in INSIDE if name in str(refused.value)]
+
+
+def test_what_cannot_be_stored_does_not_stop_the_others_of_a_batch(users: Collection[User], tenant: str) -> None:
+    def people() -> Any:
+        yield {"tenant_id": tenant, "id": "b1", "email": "b1@b", "display_name": "B"}
+        yield {"tenant_id": tenant, "id": "b2", "display_name": "B"}
+        yield {"tenant_id": tenant, "id": "b3", "email": "b3@b", "display_name": "B"}
+
+    outcomes = users.try_batch_write(people(), delete=["nobody", {"tenant_id": tenant, "id": "none"}])
+
+    assert [getattr(each, "field", each) for each in outcomes] == [None, "email", None, "tenant_id", None]
+    assert [each and each.id for each in users.batch_get(["b1", "b2", "b3"], tenant_id=tenant)] == ["b1", None, "b3"]
+    users.batch_write(delete=users.batch_get(["b1", "b3"], tenant_id=tenant))
 
 
 def test_calls_with_the_same_classes_share_a_collection_and_what_it_has_learned(db: Dynashard) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynashard import Entity, Index, Key, Registry, Shards, new_id
-from dynashard.errors import ConfigurationError, NotFoundError, OutcomeUnknownError, ThrottledError
+from dynashard.errors import ConfigurationError, InvalidQueryError, NotFoundError, OutcomeUnknownError, ThrottledError
 from dynashard.growth.opening import GrowthOptions
 from dynashard.testing import Late, Sandbox, lost_answer, throttled
 from dynashard.testing.engine import engine_endpoint, engine_program
@@ -36,6 +36,19 @@ class Order(
     id: str = new_id()
     state: str = "open"
     until: datetime | None = None
+
+
+class Entry(
+    Entity,
+    name="sandbox.v1.Entry",
+    key=Key("{log}", "{id}"),
+    shards=Shards(start=1, max=64, placement="epochs"),
+    registry=Registry(),
+):
+    """An entity whose count depends on the time of its ids."""
+
+    log: str
+    id: str = new_id()
 
 
 @pytest.fixture
@@ -112,6 +125,30 @@ def test_an_index_changes_on_demand(sandbox: Sandbox) -> None:
 
     assert sandbox.reshard(Order, 8, index="by_state").count == 8
     assert sorted(each.id for each in orders.items(tenant="t", state="open")) == made
+
+
+def test_an_index_that_there_is_not_is_refused_with_those_that_there_are(sandbox: Sandbox) -> None:
+    with pytest.raises(InvalidQueryError, match=r"sandbox\.v1\.Order has no index by_day; it has by_state"):
+        sandbox.reshard(Order, 8, index="by_day")
+
+
+def test_new_ids_have_the_time_of_the_sandbox_and_reach_the_epoch_that_a_reshard_has_begun(sandbox: Sandbox) -> None:
+    entries = sandbox.db.collection(Entry)
+    first = [entries.create(log="a").id for _ in range(8)]
+    sandbox.reshard(Entry, 8, log="a")
+    later = [entries.create(log="a").id for _ in range(32)]
+
+    assert max(first) < min(later)
+    assert sum(shard.items > 0 for shard in entries.shards(log="a")) > 1
+    assert [each.id for each in entries.items(log="a", order="ordered")] == sorted(first) + sorted(later)
+
+
+def test_new_ids_have_the_present_time_after_a_sandbox(engine_url: str) -> None:
+    with open_sandbox(engine_url) as sandbox:
+        sandbox.pass_time(3600)
+        ahead = Order(tenant="t").id
+
+    assert Order(tenant="t").id < ahead
 
 
 def test_traffic_of_a_test_meets_each_phase(sandbox: Sandbox) -> None:
@@ -214,7 +251,8 @@ def test_a_suite_without_an_engine_fails_with_the_cure(tmp_path: Path) -> None:
     done = run_suite(tmp_path, {})
 
     assert done.returncode != 0
-    assert "UsageError: there is no local DynamoDB engine" in done.stdout
+    assert done.stdout.count("\nthere is no local DynamoDB engine") == 3
+    assert "engine.py" not in done.stdout
 
 
 def test_the_plug_in_is_an_entry_point_of_the_package() -> None:

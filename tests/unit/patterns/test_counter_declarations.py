@@ -31,6 +31,7 @@ def declare(key: Key = KEY, fields: Any = None, **declared: Any) -> Any:
         ({"key": Key("{tenant_id}", "{id}")}, 'write key=Key(partition="{tenant_id}:{id}")'),
         ({"shards": Shards(4, placement="random")}, "write shards=Shards(4)"),
         ({"fields": {"colour": str}}, "colour is not a part of its key"),
+        ({"min": 0}, "unique, handling, version, upgrade, registry, floor, ceiling"),
         ({"floor": 1}, "floor is 1; it must be at most 0"),
         ({"ceiling": -1}, "ceiling is -1; it must be at least 0"),
         ({"floor": -0.5}, "floor is -0.5; it must be a whole number"),

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dynashard.entity import Entity, EntityDefinition
-from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
+from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.nearest import hint
+from dynashard.repository.key_names import shown
 from dynashard.repository.store import E, KeyLike, Written
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ def key_named(
         given = dict(fields)
         left = [name for name in known if name not in given]
         if more or (key is not None and len(left) != 1):
-            shown = ", ".join([*(repr(each) for each in (key, *more)), *(f"{name}=..." for name in fields)])
+            typed = ", ".join([*(repr(each) for each in (key, *more)), *(f"{name}=..." for name in fields)])
             raise InvalidKeyError(
-                f"{verb}({shown}) does not name the key of {entity.name}, which is {', '.join(known)}; "
+                f"{verb}({typed}) does not name the key of {entity.name}, which is {', '.join(known)}; "
                 f"write {_example(entity, verb)}",
                 field=next(iter(left), None),
             )
@@ -105,11 +106,13 @@ def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Map
     _require_no_answer(verb, item)
     if item is not None and not isinstance(item, Mapping):
         model = entity.model.__name__
-        raise InvalidValueError(f"{verb} takes a {model}, or its fields by name; it got {_shown(item)}")
+        raise InvalidValueError(f"{verb} takes a {model}, or its fields by name; it got {shown(item)}")
     try:
         return entity.model.model_validate({**(item or {}), **fields})
     except ValidationError as error:
-        first, *others = error.errors(include_url=False, include_input=False, include_context=False)
+        mistakes = error.errors(include_url=False, include_input=False, include_context=False)
+        # A misspelled field is missing too, and its own name says why.
+        first, *others = sorted(mistakes, key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
         near = hint(place, entity.model.model_fields) if first["type"] == "extra_forbidden" else ""
         more = f" ({len(others)} more fields are not accepted)" if others else ""
@@ -137,30 +140,17 @@ def updates_named(
     values: dict[str, Any] = {}
     for part in (*given, {name: value for name, value in fields.items() if name not in own}):
         if part is not None and not isinstance(part, Mapping):
-            raise InvalidValueError(f"set is {_shown(part)}; write the new values by field, such as set={{...}}")
+            raise InvalidValueError(f"set is {shown(part)}; write the new values by field, such as set={{...}}")
         if twice := values.keys() & (part or {}).keys():
             raise InvalidValueError(f"{min(twice)} is updated twice", field=min(twice))
         values.update(part or {})
     return own, values
 
 
-def check_revision(if_match: object) -> None:
-    """Refuse a revision that is not a text, such as the item itself, with `InvalidValueError`."""
-    if if_match is not None and not isinstance(if_match, str):
-        raise InvalidValueError(f"if_match is {_shown(if_match)}; write if_match=item.revision", field="if_match")
-
-
-def names_of(what: str, names: Any) -> Any:
-    """Return names of fields; raises `InvalidQueryError` if they are one text, whose letters would be names."""
-    if isinstance(names, str):
-        raise InvalidQueryError(f"{what} is the text {names!r}; write {what}=[{names!r}]", field=what)
-    return names
-
-
 def several(verb: str, given: Any) -> Sequence[Any]:
     """Return the members of a list; raises `InvalidKeyError` if one item or key is given instead."""
     if isinstance(given, Entity | Mapping | str) or not isinstance(given, Iterable):
-        raise InvalidKeyError(f"{verb} takes a list; it got {_shown(given)}")
+        raise InvalidKeyError(f"{verb} takes a list; it got {shown(given)}")
     return given if isinstance(given, Sequence) else [*given]
 
 
@@ -171,7 +161,3 @@ def _require_model(entity: EntityDefinition[Any], verb: str, item: Entity) -> No
 
 def _example(entity: EntityDefinition[Any], verb: str) -> str:
     return f"{verb}({', '.join(f'{name}=...' for name in entity.key_fields)})"
-
-
-def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

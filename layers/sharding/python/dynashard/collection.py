@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from dynashard import reads
-from dynashard.arguments import check_revision, item_named, key_named, names_of, several, unique_named, updates_named
+from dynashard.arguments import item_named, key_named, several, unique_named, updates_named
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
-from dynashard.repository.key_names import not_found
+from dynashard.repository.key_names import check_item, check_revision, check_values, names_of, not_found
 from dynashard.repository.left_out import Found
 from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     _Outcomes = list[Outcome]
 
 E = TypeVar("E", bound=Entity)
+_Some = list[str] | tuple[str, ...]
+"""Names of fields. Not any sequence: of `**options` that hold texts, type checkers would take one for `fields`."""
+_Row = dict[str, Any]
 
 _ELSEWHERE: Final = {
     "add": "create", "all": "items", "batch": "batch_get", "filter": "list", "get_many": "batch_get",
@@ -98,6 +101,8 @@ class Collection(Generic[E]):
             item = item_named(self._entity, "put", item, fields)
         if if_match is not None:
             check_revision(if_match)
+        if over is not None:
+            check_item("over", over)
         return self._repository.put(item, if_match=if_match, handling=handling, over=over)
 
     def replace(
@@ -186,6 +191,7 @@ class Collection(Generic[E]):
         own, values = updates_named(self._entity, key, fields, updates, set)
         key = key_named(self._entity, "update", key, (), own)
         remove = names_of("remove", remove)
+        check_values("add", add)
         return self._repository.update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
 
     def delete(
@@ -217,12 +223,22 @@ class Collection(Generic[E]):
         self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
-        try:
-            items, keys = self._items(put), self._keys("delete", delete, {})
-        except DynashardError as error:
-            return [error] * (len(put) + len(delete))
-        return self._repository.batches.try_write(put=items, delete=keys, whole=whole)
+        puts = [_tried(self._items, item) for item in several("put", put)]
+        deletes = [_tried(partial(self._keys, "delete", fields={}), key) for key in several("delete", delete)]
+        items, keys = ([each for each, error in some if error is None] for some in (puts, deletes))
+        outcomes = iter(self._repository.batches.try_write(put=items, delete=keys, whole=whole))
+        return [next(outcomes) if error is None else error for _, error in (*puts, *deletes)]
 
+    @overload
+    def list(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> "reads.Page[E]": ...
+    @overload
+    def list(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> "reads.Page[_Row]": ...
+    @overload
+    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]": ...
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
 
@@ -246,12 +262,34 @@ class Collection(Generic[E]):
         """
         return self.listing.page(self._query(partition, arguments), _cursor(cursor))
 
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> Iterator["reads.Page[E]"]: ...
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> Iterator["reads.Page[_Row]"]: ...
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+    ) -> Iterator["reads.Page[Any]"]: ...
     def pages(
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> Iterator["reads.Page[Any]"]:
         """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
         return self.listing.pages(self._query(partition, arguments), _cursor(cursor))
 
+    @overload
+    def items(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> Iterator[E]: ...
+    @overload
+    def items(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> Iterator[_Row]: ...
+    @overload
+    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]: ...
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
         """Return every item of all pages, one after another; reads a page when its first item is needed.
 
@@ -260,7 +298,17 @@ class Collection(Generic[E]):
         pages = self.pages(partition, cursor=cursor, **arguments)
         return (item for page in pages for item in page.items)
 
-    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[E]":
+    @overload
+    def scan(
+        self, partition: Any = None, *, workers: int = 4, fields: None = None, **arguments: Any
+    ) -> "reads.Scan[E]": ...
+    @overload
+    def scan(
+        self, partition: Any = None, *, workers: int = 4, fields: _Some, **arguments: Any
+    ) -> "reads.Scan[_Row]": ...
+    @overload
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]": ...
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":
         """Stream all items, in no order between shards; several partitions follow one another.
 
         `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.
@@ -273,6 +321,8 @@ class Collection(Generic[E]):
 
         Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
         """
+        if "limit" in arguments:
+            raise InvalidQueryError(f"a scan has no pages: write list(limit={arguments['limit']!r})", field="limit")
         return self.listing.scan(self._query(partition, arguments), workers=workers)
 
     def count(self, partition: Any = None, *, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
@@ -330,6 +380,8 @@ class Collection(Generic[E]):
 
     def _keys(self, verb: str, keys: Any, fields: Mapping[str, Any]) -> Sequence[Any]:
         many = several(verb, keys)
+        if not many and fields.keys() >= set(self._entity.key_fields):
+            raise InvalidKeyError(f"{verb} takes a list of keys before fields that all of them have: {verb}([...])")
         if not fields and all(key.__class__ is dict for key in many):
             return many
         return [key_named(self._entity, verb, key, (), fields) for key in many]
@@ -339,13 +391,22 @@ class Collection(Generic[E]):
         def __getattr__(self, name: str) -> NoReturn:
             public = [] if name.startswith("_") else [each for each in dir(type(self)) if not each.startswith("_")]
             cure = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, public)
-            raise AttributeError(f"Collection has no attribute {name}{cure}", name=name, obj=self)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}{cure}", name=name, obj=self)
 
         def __getitem__(self, key: object) -> NoReturn:
             raise InvalidKeyError("A collection has no items by subscript; write get(...) with the fields of the key.")
 
         def __iter__(self) -> NoReturn:
             raise InvalidKeyError("A collection is not iterable as a whole; write items(...) with a partition.")
+
+
+def _tried(make: Callable[[Any], Sequence[Any]], given: Any) -> tuple[Any, DynashardError | None]:
+    """Return what is made of one member of a batch, or the error that refuses it."""
+    try:
+        [made] = make([given])
+    except DynashardError as error:
+        return None, error
+    return made, None
 
 
 def _cursor(cursor: object) -> str | None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast, overload
 
 from dynashard import reads
 from dynashard.collection import Collection
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=Entity)
+F = TypeVar("F", bound=Entity)
 
 
 class Dynashard:
@@ -199,7 +200,13 @@ class Dynashard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def collection(self, model: type[E], *others: type[E]) -> "Collection[E]":
+    @overload
+    def collection(self, model: type[E], /) -> "Collection[E]": ...
+    @overload
+    def collection(self, model: type[E], other: type[F], /) -> "Collection[E | F]": ...
+    @overload
+    def collection(self, model: type[E], /, *others: type[E]) -> "Collection[E]": ...
+    def collection(self, model: type[E], /, *others: type[Any]) -> "Collection[Any]":
         """Return the collection of an entity's items.
 
         With other entities that share its logical partitions, listings return the items of all, each as its own

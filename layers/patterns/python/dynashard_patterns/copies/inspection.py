@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from dynashard.entity import EntityDefinition, Undecodable, definition, judged
 from dynashard.errors import InputError, TransactionRefusedError, UndecodableItemError
@@ -14,9 +14,6 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.transport.paging import pages, segments
 from dynashard_patterns.copies.drift import Drift, Progress
 from dynashard_patterns.copies.materializer import CONCURRENCY, Materializer
-
-if TYPE_CHECKING:
-    from dynashard.reads import Scan
 
 _BATCH: Final = 100
 _SEGMENTS: Final = 4
@@ -78,9 +75,8 @@ def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) ->
     if partition is None:
         yield from _rows(materializer.db.store, entity, entity.key_fields)
         return
-    # Asked for fields, a scan brings mappings instead of entities.
     found = materializer.db.collection(materializer.of).scan(partition, fields=entity.key_fields, consistent=True)
-    yield from cast("Scan[dict[str, Any]]", found)
+    yield from found
     yield from found.undecodable
 
 

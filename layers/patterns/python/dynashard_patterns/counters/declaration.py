@@ -1,7 +1,7 @@
 """What counters are declared with: the class of their parts, and their bounds."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.entity import Entity, Key, Shards, definition
 from dynashard.entity.model import EntityType
@@ -54,7 +54,14 @@ class _CounterType(EntityType):
         return model
 
 
-class Counter(Entity, metaclass=_CounterType):
+if TYPE_CHECKING:
+    # As for `Entity`, whose metaclass type checkers take for that of pydantic.
+    from pydantic._internal._model_construction import ModelMetaclass as _Metaclass
+else:
+    _Metaclass = _CounterType
+
+
+class Counter(Entity, metaclass=_Metaclass):
     """A part of a counter; derive the counters of a kind from it. A counter begins at 0.
 
         class Stock(Counter, name="shop.v1.Stock", key=Key(partition="{tenant_id}:{id}"), floor=0, shards=Shards(4)):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, Final, Generic, Self
+from typing import Any, Final, Generic, TypeVar
 
 from dynashard import Dynashard
 from dynashard.entity import Entity
@@ -19,9 +19,12 @@ from dynashard.repository import Store
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.transactions import Check, Delete, Step, Transaction, Update
-from dynashard_patterns.counters.declaration import bounds_of
+from dynashard_patterns.counters.declaration import Counter, bounds_of
 from dynashard_patterns.counters.parts import CHEAP, CURRENT, EXACT, C, PartReader, PartsRead
 from dynashard_patterns.counters.shares import LIMIT, Side, borrowed
+
+K = TypeVar("K", bound=Counter)
+"""As `C`, where no class is known yet."""
 
 _OTHER: Final[Mapping[Side, Side]] = {"value": "spare", "spare": "value"}
 _PARTS_TRIED: Final = 2
@@ -41,10 +44,10 @@ class CounterStore(Generic[C]):
         self._bounds = bounds_of(model)
         self._parts: PartReader[C] = PartReader(store, model)
 
-    @classmethod
-    def on(cls, db: Dynashard, model: type[C]) -> Self:
+    @staticmethod
+    def on(db: Dynashard, model: type[K]) -> "CounterStore[K]":
         """Open the counters of one kind; raises `DeclarationError` if the class declares none. Costs nothing."""
-        return cls(db.store, model)
+        return CounterStore(db.store, model)
 
     def add(self, key: Mapping[str, Any], amount: int = 1, /, *steps: Step) -> list[Entity | None]:
         """Add to a counter, unless it would rise above its ceiling.

@@ -61,6 +61,8 @@ def newest(slot: str, shards: Shards | None = None) -> Index:
 
 
 E = TypeVar("E", bound=Edge)
+K = TypeVar("K", bound=Edge)
+"""As `E`, where no class is known yet."""
 
 
 @dataclass(frozen=True, slots=True)

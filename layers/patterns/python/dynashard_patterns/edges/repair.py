@@ -7,7 +7,7 @@ hand.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Generic, NamedTuple, Self
+from typing import Any, Final, Generic, NamedTuple
 
 from dynashard import Dynashard
 from dynashard.entity import Undecodable
@@ -15,7 +15,7 @@ from dynashard.errors import TransactionRefusedError
 from dynashard.reads import Scan
 from dynashard.repository import Repository, Store
 from dynashard.transactions import Check, Create, Step, Transaction, Update
-from dynashard_patterns.edges.declaration import E, EdgeCount, Edges, Way
+from dynashard_patterns.edges.declaration import E, EdgeCount, Edges, K, Way
 from dynashard_patterns.edges.store import WAYS, EdgeStore
 
 _TOGETHER: Final = 100
@@ -68,10 +68,10 @@ class EdgeRepair(Generic[E]):
         self._at = at
         self._items: Repository[E] = Repository(store, edges.model)
 
-    @classmethod
-    def on(cls, db: Dynashard, edges: Edges[E]) -> Self:
+    @staticmethod
+    def on(db: Dynashard, edges: Edges[K]) -> "EdgeRepair[K]":
         """Open what compares and repairs the edges of one kind. Costs nothing."""
-        return cls(db.store, edges, EdgeStore.on(db, edges))
+        return EdgeRepair(db.store, edges, EdgeStore.on(db, edges))
 
     def check(self, tenant_id: str, node: str) -> Drift[E]:
         """Return what does not agree at a node. Edges that come and go meanwhile may be reported.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, Literal, Self, cast
+from typing import Any, Final, Generic, Literal, cast
 
 from dynashard import Dynashard
 from dynashard.entity import Entity
@@ -20,7 +20,7 @@ from dynashard.repository import Repository, Store
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import write_operation
 from dynashard.transactions import Check, Create, Delete, Step, Transaction
-from dynashard_patterns.edges.declaration import NEWEST, E, Edges, Way
+from dynashard_patterns.edges.declaration import NEWEST, E, Edges, K, Way
 from dynashard_patterns.edges.slots import SlotStore
 
 RACES: Final = 8
@@ -54,10 +54,10 @@ class EdgeStore(Generic[E]):
         self._listing = Listing(store, cursors, edges.model)
         self._counters = {way: SlotStore(store, edges.counter(way)) for way in WAYS} if edges.counts else {}
 
-    @classmethod
-    def on(cls, db: Dynashard, edges: Edges[E]) -> Self:
+    @staticmethod
+    def on(db: Dynashard, edges: Edges[K]) -> "EdgeStore[K]":
         """Open the edges of one kind. Costs nothing."""
-        return cls(db.store, db.cursors, edges)
+        return EdgeStore(db.store, db.cursors, edges)
 
     @write_operation
     def add(self, /, tenant_id: str, one: str, other: str, **fields: Any) -> Added[E]:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import run
 from dynashard.collection import Collection
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     _Outcomes = list[Outcome]
 
 E = TypeVar("E", bound=Entity)
+_Some = list[str] | tuple[str, ...]
+"""Names of fields. Not any sequence: of `**options` that hold texts, type checkers would take one for `fields`."""
+_Row = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -149,24 +152,66 @@ class AsyncCollection(Generic[E]):
         """Do what `batch_write` does; return an outcome for each; see `Collection.try_batch_write`."""
         return await run(self.sync.try_batch_write, put, delete=delete, whole=whole)
 
-    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed":
+    @overload
+    def list(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> "Listed[E]": ...
+    @overload
+    def list(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> "Listed[_Row]": ...
+    @overload
+    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]": ...
+    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]":
         """Return one page: `page = await users.list(...)`, or its items: `async for user in users.list(...)`.
 
         See `Collection.list`.
         """
         return Listed(lambda: self.sync.list(partition, cursor=cursor, **arguments))
 
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> AsyncGenerator["reads.Page[E]"]: ...
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> AsyncGenerator["reads.Page[_Row]"]: ...
+    @overload
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+    ) -> AsyncGenerator["reads.Page[Any]"]: ...
     def pages(
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> "AsyncGenerator[reads.Page[Any]]":
         """Return all pages, from a cursor or the start on; see `Collection.pages`."""
         return _streamed(self.sync.pages(partition, cursor=cursor, **arguments))
 
+    @overload
+    def items(
+        self, partition: Any = None, *, cursor: str | None = None, fields: None = None, **arguments: Any
+    ) -> AsyncGenerator[E]: ...
+    @overload
+    def items(
+        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
+    ) -> AsyncGenerator[_Row]: ...
+    @overload
+    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]: ...
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]:
         """Return every item of all pages, one after another; see `Collection.items`."""
         return _items(self.pages(partition, cursor=cursor, **arguments))
 
-    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[E]":
+    @overload
+    def scan(
+        self, partition: Any = None, *, workers: int = 4, fields: None = None, **arguments: Any
+    ) -> "AsyncScan[E]": ...
+    @overload
+    def scan(
+        self, partition: Any = None, *, workers: int = 4, fields: _Some, **arguments: Any
+    ) -> "AsyncScan[_Row]": ...
+    @overload
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]": ...
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]":
         """Stream all items, in no order between shards; see `Collection.scan`."""
         return AsyncScan(self.sync.scan(partition, workers=workers, **arguments))
 
@@ -178,19 +223,29 @@ class AsyncCollection(Generic[E]):
         """Return what each shard of a logical partition holds, in order; see `Collection.shards`."""
         return await run(self.sync.shards, partition, workers=workers, **fields)
 
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        __getattr__ = Collection.__getattr__
 
-class Listed:
+
+class Listed(Generic[T]):
     """A page that was asked for, and is read when it is awaited or iterated over."""
 
-    def __init__(self, read: Callable[[], "reads.Page[Any]"]) -> None:
+    def __init__(self, read: Callable[[], "reads.Page[T]"]) -> None:
         self._read = read
 
-    def __await__(self) -> Generator[Any, None, "reads.Page[Any]"]:
+    def __await__(self) -> Generator[Any, None, "reads.Page[T]"]:
         return run(self._read).__await__()
 
-    async def __aiter__(self) -> AsyncGenerator[Any]:
+    async def __aiter__(self) -> AsyncGenerator[T]:
         for item in await self:
             yield item
+
+    if not TYPE_CHECKING:
+        # As above.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = "" if name.startswith("_") else f"; the page has it once it is read: (await ...list(...)).{name}"
+            raise AttributeError(f"a page that was not awaited has no attribute {name}{cure}", name=name, obj=self)
 
 
 class AsyncScan(AsyncIterator[T]):
@@ -231,7 +286,7 @@ async def _streamed(iterator: Iterator[T]) -> AsyncGenerator[T]:
         yield member[0]
 
 
-async def _items(pages: "AsyncGenerator[reads.Page[Any]]") -> AsyncGenerator[Any]:
+async def _items(pages: "AsyncGenerator[reads.Page[T]]") -> AsyncGenerator[T]:
     async with aclosing(pages):
         async for page in pages:
             for item in page.items:

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.awaiting.collection import AsyncCollection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity
+from dynashard.errors import InvalidQueryError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.repository import RetryPolicy
 from dynashard.repository.store import Throttled, ignore_throttles
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from dynashard.transactions import Step
 
 E = TypeVar("E", bound=Entity)
+F = TypeVar("F", bound=Entity)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -117,7 +120,13 @@ class AsyncDynashard:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def collection(self, model: type[E], *others: type[E]) -> AsyncCollection[E]:
+    @overload
+    def collection(self, model: type[E], /) -> AsyncCollection[E]: ...
+    @overload
+    def collection(self, model: type[E], other: type[F], /) -> AsyncCollection[E | F]: ...
+    @overload
+    def collection(self, model: type[E], /, *others: type[E]) -> AsyncCollection[E]: ...
+    def collection(self, model: type[E], /, *others: type[Any]) -> AsyncCollection[Any]:
         """Return the collection of an entity's items; see `Dynashard.collection`."""
         return AsyncCollection(self.sync.collection(model, *others))
 
@@ -135,4 +144,18 @@ class AsyncDynashard:
         Where the layer waits in it, the event loop goes on. Anything else that blocks in it, such as a file or
         `time.sleep`, stops the loop. It runs in the calling task, so cancelling the task ends it where it waits.
         """
+        if iscoroutinefunction(function):
+            raise InvalidQueryError(
+                f"run takes a plain function: await {getattr(function, '__name__', 'it')}(...) itself"
+            )
         return await run(function, *args, **kwargs)
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = "; open the items of an entity with db.collection(User)"
+            if name.startswith("_") or name == "sync":
+                cure = ""
+            elif hasattr(self.sync, name):
+                cure = f"; it is db.sync.{name}, for functions that db.run runs"
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}{cure}", name=name, obj=self)

@@ -332,9 +332,13 @@ class OutOfLine:
     max_bytes: int = MAX_ATTACHMENT_BYTES
 
 
+id_time: Callable[[], datetime] | None = None
+"""Returns the time of new ids; the present one if None. A sandbox of tests, whose time jumps, sets it."""
+
+
 def fresh_id() -> str:
     """Return a new KSUID."""
-    return str(Ksuid())
+    return str(Ksuid(id_time and id_time()))
 
 
 def new_id() -> Any:

@@ -1,10 +1,11 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache, partial
+from datetime import UTC, date, datetime, timedelta
+from functools import cache, cached_property, lru_cache, partial
 from math import floor
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from uuid import UUID
 
 from msgspec.structs import replace
 from pydantic import ValidationError
@@ -38,6 +39,8 @@ from dynashard.record import Record, revision_in, with_revision
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from dynashard.compiled.writer import ItemWriter
     from dynashard.entity.stored_lists import StoredLists
     from dynashard.entity.uniqueness import UniqueDefinition
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Record)
 
+_WRITTEN_AS_TEXT: Final = frozenset({date, datetime, UUID})
+"""Types of key fields that have several texts, of which keys have one."""
 PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
 
 
@@ -115,6 +120,8 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self.attachments = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, OutOfLine)}
         self.complete = frozenset(n for n, f in fields.items() if f.is_required()) | self.attachments.keys()
         self._stored = frozenset(fields) - {expires} - self.attachments.keys()
+        found = ((n, plain_types(f.annotation) & _WRITTEN_AS_TEXT) for n, f in fields.items())
+        self._texts = {name: next(iter(kinds)) for name, kinds in found if len(kinds) == 1}
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
         self._objects = bool(object_kinds)
@@ -172,8 +179,12 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             for name in values:
                 if name not in self.key_fields:
                     known = f"{', '.join(self.key_fields)}{hint(name, self.key_fields)}"
+                    if any(name in unique.fields for unique in self.unique):
+                        known += "; write unique fields by keyword"
                     message = f"{name} is not part of the key of {self.name}, which is {known}"
                     raise InvalidKeyError(message, field=str(name))
+            if self._texts:
+                values = self.key_values(values)
         else:
             values = values.__dict__
         return self._compiled_key(values) or self._key(values, "sort")
@@ -187,6 +198,15 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         if name in index.fields and name is not None and isinstance(expires := values.get(name), datetime):
             values = {**values, name: stored_expiry(name, expires)}
         return index.entry(values)
+
+    def key_values(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return fields of keys as their types, such as a datetime for its text, which may be written in several ways.
+
+        Raises `InvalidKeyError` for a value that its field does not have, such as a datetime with a time for a date.
+        """
+        given = [(name, kind, values.get(name)) for name, kind in self._texts.items()]
+        others = {name: _typed(name, kind, value) for name, kind, value in given if value.__class__ is not kind}
+        return {**values, **{name: value for name, value in others.items() if name in values}} if others else values
 
     @cached_property
     def writer(self) -> "ItemWriter":
@@ -458,3 +478,18 @@ def _time_format(model: type[Record], sort: KeyTemplate) -> "TimeFormat":
 
 def _unknown(_: Mapping[str, Any]) -> None:
     """In place of a compiled reader: it knows nothing."""
+
+
+def _typed(name: str, kind: type[Any], value: object) -> object:
+    """Return a value of a key's field as its type. None and naive times stay, and are refused by the key."""
+    try:
+        return value if value is None else _adapters()[kind].validate_python(value)
+    except ValidationError as error:
+        raise InvalidKeyError(f"{name}: {error.errors()[0]['msg']}", field=name) from error
+
+
+@cache
+def _adapters() -> "Mapping[type[Any], TypeAdapter[Any]]":
+    from pydantic import TypeAdapter  # noqa: PLC0415 - most keys are plain text, or of their types
+
+    return {kind: TypeAdapter(kind) for kind in _WRITTEN_AS_TEXT}

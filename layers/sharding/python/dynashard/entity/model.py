@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import PydanticUserError
 from pydantic._internal._model_construction import ModelMetaclass
@@ -92,8 +92,14 @@ class _EntityType(ModelMetaclass):
 EntityType = _EntityType
 """For packages whose declarations take more arguments."""
 
+if TYPE_CHECKING:
+    # Type checkers take the arguments of `User(...)` from the fields only if the metaclass is pydantic's own.
+    _Metaclass = ModelMetaclass
+else:
+    _Metaclass = _EntityType
 
-class Entity(Record, metaclass=_EntityType):
+
+class Entity(Record, metaclass=_Metaclass):
     """A kind of record: derive from it, with the declaration as class arguments.
 
         class User(Entity, name="user.v1.User",
@@ -122,7 +128,9 @@ class Entity(Record, metaclass=_EntityType):
     def __init_subclass__(cls, **unknown: Any) -> None:
         # Pydantic has already removed its configuration.
         super().__init_subclass__()
-        parameters = signature(_EntityType.__new__).parameters.values()
+        meta: Any = type(cls)
+        kinds = [kind for kind in meta.__mro__ if issubclass(kind, _EntityType) and "__new__" in vars(kind)]
+        parameters = [each for kind in reversed(kinds) for each in signature(kind.__new__).parameters.values()]
         check_arguments(unknown, [each.name for each in parameters if each.kind is each.KEYWORD_ONLY])
 
 

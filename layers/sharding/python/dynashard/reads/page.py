@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, overload
+from typing import TypeVar, overload
 
 from dynashard.entity import Undecodable
 from dynashard.transport.interface import Consumed
@@ -11,7 +11,7 @@ I = TypeVar("I")  # noqa: E741 - the item
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[I]):
+class Page(Sequence[I]):
     """One answer of a listing, which can be used as the sequence of its items: `for user in page`, `page[0]`.
 
     An empty page is false, and may still have a cursor.

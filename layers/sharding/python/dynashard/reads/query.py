@@ -1,6 +1,6 @@
 """The query of a listing, checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -108,7 +108,11 @@ class Query(Struct, frozen=True, dict=True):
         if isinstance(self.fields, str):
             raise InvalidQueryError(f"fields is {self.fields!r}; write a list, [{self.fields!r}]", field="fields")
         if self.fields is not None:
+            if not isinstance(self.fields, Iterable):
+                raise InvalidQueryError(f"fields is {self.fields!r}; write a list of names", field="fields")
             force_setattr(self, "fields", tuple(self.fields))
+        check_flag("consistent", self.consistent)
+        check_flag("strict", self.strict)
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
             message = f"limit is {self.limit!r}; it must be a number from 1 to {MAX_LIMIT}"
             raise InvalidQueryError(message, field="limit")
@@ -203,6 +207,12 @@ class QueryArguments(TypedDict, total=False):
     budget: Budget
     distinct: str | None
     strict: bool
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse a value that is neither True nor False, such as the text `false`, which would count as true."""
+    if not isinstance(value, bool):
+        raise InvalidQueryError(f"{name} is {value!r}; it must be True or False", field=name)
 
 
 def _named(query: Query) -> dict[str, Mapping[str, Any]]:

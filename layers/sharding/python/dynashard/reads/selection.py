@@ -15,7 +15,7 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filters_of, is_operators, not_operators
 from dynashard.reads.first_fields import text_of_first_fields
 from dynashard.reads.key_ranges import RANGES, key_range
-from dynashard.reads.query import Order, Query, QueryArguments
+from dynashard.reads.query import Order, Query, QueryArguments, check_flag
 from dynashard.schema import MAX_SORT_KEY_BYTES
 
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
@@ -102,11 +102,13 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
     operators = {name: fields.pop(name) for name in [*fields] if is_operators(fields[name])}
     _require_known(entity, fields, operators)
     if isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
-        return Query(entity, [_merged(each, fields) for each in partition], **_filtered(options, operators))
-    given = _merged(partition, fields) if isinstance(partition, Mapping) else fields
+        given_each = [entity.key_values(_merged(each, fields)) for each in partition]
+        return Query(entity, given_each, **_filtered(options, operators))
+    given: Mapping[str, Any] = _merged(partition, fields) if isinstance(partition, Mapping) else fields
     index = options.get("index")
     if partition is not None and not isinstance(partition, Mapping):
         given = {**given, _open_field(entity, index, partition, given): partition}
+    given = entity.key_values(given)
     if index is None:
         ranged = [each.field for each in filters_of(operators) if each.operator in RANGES]
         index = options["index"] = index_of(entity, given, ranged=ranged)
@@ -187,6 +189,7 @@ def _reverse(options: dict[str, Any]) -> None:
     reverse = options.pop("reverse", None)
     if reverse is None:
         return
+    check_flag("reverse", reverse)
     direction = "desc" if reverse else "asc"
     if options.setdefault("direction", direction) != direction:
         message = f"reverse={reverse} contradicts direction={options['direction']!r}; give one of them"

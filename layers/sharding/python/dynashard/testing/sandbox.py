@@ -7,8 +7,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 from dynashard.awaiting import AsyncDynashard
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, declaration, definition
 from dynashard.entity.registry import REGISTRY
+from dynashard.errors import InvalidQueryError
 from dynashard.resharding import Resharder, Scope, Status, Timing
 from dynashard.runtime import Runtime
 from dynashard.service import Dynashard
@@ -40,7 +41,8 @@ class _ItemsFail(OneByOne):
 class Sandbox:
     """Two empty tables, and what a test does to a program that uses them.
 
-    Time goes on as usual, and jumps where the layer would wait. So retries and resizes take no time.
+    Time goes on as usual, and jumps where the layer would wait. So retries and resizes take no time. Ids of `new_id()`
+    have the sandbox's time, so items of an entity whose placement is `epochs` go to the epoch that has begun.
 
     Attributes:
         db: a `Dynashard` whose requests fail as `inject` says. Its shard counts do not grow.
@@ -107,6 +109,8 @@ class Sandbox:
         What the test does in the loop happens in that phase, as traffic does: `for _ in sandbox.phases(User, 8): ...`
         """
         entity = definition(model)
+        if index is not None and index not in entity.indexes:
+            raise InvalidQueryError(f"{entity.name} has no index {index}; it has {', '.join(entity.indexes) or 'none'}")
         scope = Scope(
             entity,
             entity.logical_partition(partition) if partition else None,
@@ -150,9 +154,11 @@ def open_sandbox(endpoint: str) -> Iterator[Sandbox]:
         # The local engine needs time for each write in proportion to the records of a stream.
         transport.call("CreateTable", schema.request(name, stream=False))
     sandbox = Sandbox(transport, *names)
+    before, declaration.id_time = declaration.id_time, sandbox.db.store.stamp
     try:
         yield sandbox
     finally:
+        declaration.id_time = before
         sandbox.db.close()
         for name in names:
             transport.call("DeleteTable", {"TableName": name})

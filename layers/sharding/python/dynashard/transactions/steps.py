@@ -15,6 +15,9 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from dynashard.entity import Entity, EntityDefinition, ItemKey
+from dynashard.errors import InvalidValueError
+from dynashard.repository.key_names import check_item, check_key, check_revision, check_values, names_of
+from dynashard.repository.replacement import revision_read
 from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
 
@@ -31,6 +34,9 @@ class Create:
 
     item: Entity
 
+    def __post_init__(self) -> None:
+        check_item("Create", self.item)
+
 
 @dataclass(frozen=True, slots=True)
 class Put:
@@ -44,6 +50,13 @@ class Put:
     item: Entity
     if_match: str | None = None
     over: Entity | None = None
+
+    def __post_init__(self) -> None:
+        check_item("Put", self.item)
+        check_revision(self.if_match)
+        if self.over is not None:
+            check_item("over", self.over)
+            revision_read(self.over, self.if_match)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,14 @@ class Update:
     at_least: Mapping[str, int | float | Decimal] | None = None
     at_most: Mapping[str, int | float | Decimal] | None = None
 
+    def __post_init__(self) -> None:
+        check_key("Update", self.model, self.key)
+        check_revision(self.if_match)
+        check_values("set", self.set)
+        names_of("remove", self.remove)
+        check_values("add", self.add)
+        _check_missing(self.missing, "create")
+
 
 @dataclass(frozen=True, slots=True)
 class Delete:
@@ -86,6 +107,11 @@ class Delete:
     if_match: str | None = None
     missing: Literal["refuse", "ignore"] = "refuse"
 
+    def __post_init__(self) -> None:
+        check_key("Delete", self.model, self.key)
+        check_revision(self.if_match)
+        _check_missing(self.missing, "ignore")
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -97,6 +123,10 @@ class Check:
     model: type[Entity]
     key: KeyLike
     revision: str | None
+
+    def __post_init__(self) -> None:
+        check_key("Check", self.model, self.key)
+        check_revision(self.revision, "revision")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +140,11 @@ class CheckStored:
     key: ItemKey
     revision: str | None
     reserving: Reserving = NOTHING
+
+
+def _check_missing(missing: object, other: str) -> None:
+    if missing not in ("refuse", other):
+        raise InvalidValueError(f"missing is {missing!r}; it must be refuse or {other}", field="missing")
 
 
 Step = Create | Put | Update | Delete | Check
