@@ -134,5 +134,5 @@ def test_a_put_over_an_item_that_was_read_takes_no_other_revision(world: World) 
 
 
 def test_a_delete_ignores_a_missing_item_only_if_it_says_so(world: World) -> None:
-    with pytest.raises(TransactionRefusedError):
+    with pytest.raises(InvalidValueError, match="it must be refuse or ignore"):
         world.transact(Delete(Note, key(), missing="refused"))  # type: ignore[arg-type]
