@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dynashard.entity import Entity, EntityDefinition
-from dynashard.errors import InvalidKeyError, InvalidValueError
+from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.nearest import hint
-from dynashard.repository.key_names import shown
 from dynashard.repository.store import E, KeyLike, Written
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Map
     _require_no_answer(verb, item)
     if item is not None and not isinstance(item, Mapping):
         model = entity.model.__name__
-        raise InvalidValueError(f"{verb} takes a {model}, or its fields by name; it got {shown(item)}")
+        raise InvalidValueError(f"{verb} takes a {model}, or its fields by name; it got {_shown(item)}")
     try:
         return entity.model.model_validate({**(item or {}), **fields})
     except ValidationError as error:
@@ -140,17 +139,59 @@ def updates_named(
     values: dict[str, Any] = {}
     for part in (*given, {name: value for name, value in fields.items() if name not in own}):
         if part is not None and not isinstance(part, Mapping):
-            raise InvalidValueError(f"set is {shown(part)}; write the new values by field, such as set={{...}}")
+            raise InvalidValueError(f"set is {_shown(part)}; write the new values by field, such as set={{...}}")
         if twice := values.keys() & (part or {}).keys():
             raise InvalidValueError(f"{min(twice)} is updated twice", field=min(twice))
         values.update(part or {})
     return own, values
 
 
+def check_revision(if_match: object, name: str = "if_match") -> None:
+    """Refuse a revision that is not a text, such as the item itself, with `InvalidValueError`."""
+    if if_match is not None and not isinstance(if_match, str):
+        raise InvalidValueError(f"{name} is {_shown(if_match)}; write {name}=item.revision", field=name)
+
+
+def names_of(what: str, names: Any) -> Any:
+    """Return names of fields; raises `InvalidQueryError` if they are one text, whose letters would be names."""
+    if isinstance(names, str):
+        raise InvalidQueryError(f"{what} is the text {names!r}; write {what}=[{names!r}]", field=what)
+    if not isinstance(names, Iterable):
+        raise InvalidQueryError(f"{what} is {_shown(names)}; write a list of names", field=what)
+    return names
+
+
+def check_values(what: str, values: object) -> None:
+    """Refuse values that are not given by field, with `InvalidValueError`."""
+    if values is not None and not isinstance(values, Mapping):
+        raise InvalidValueError(f"{what} is {_shown(values)}; write the values by field, {what}={{...}}", field=what)
+
+
+def check_item(verb: str, item: object) -> None:
+    """Refuse what is not an item, with `InvalidValueError`."""
+    if not isinstance(item, Entity):
+        raise InvalidValueError(f"{verb} takes an item, such as User(...); it got {_shown(item)}")
+
+
+def check_key(verb: str, model: object, key: object) -> None:
+    """Refuse a class that is not an entity's, and a key of something else, with `InvalidKeyError`.
+
+    An item of another class has fields of the same names, which would name an item that the caller did not mean.
+    """
+    if not isinstance(model, type) or not issubclass(model, Entity):
+        raise InvalidKeyError(
+            f"{verb} takes the class of an entity and a key; in place of the class it got {_shown(model)}"
+        )
+    if isinstance(key, Entity) and not isinstance(key, model):
+        raise InvalidKeyError(f"{verb} takes the key of a {model.__name__}; it got a {type(key).__name__}")
+    if not isinstance(key, Entity | Mapping):
+        raise InvalidKeyError(f"{verb}: the key is {_shown(key)}; write its fields, {{...}}, or pass the item")
+
+
 def several(verb: str, given: Any) -> Sequence[Any]:
     """Return the members of a list; raises `InvalidKeyError` if one item or key is given instead."""
     if isinstance(given, Entity | Mapping | str) or not isinstance(given, Iterable):
-        raise InvalidKeyError(f"{verb} takes a list; it got {shown(given)}")
+        raise InvalidKeyError(f"{verb} takes a list; it got {_shown(given)}")
     return given if isinstance(given, Sequence) else [*given]
 
 
@@ -161,3 +202,8 @@ def _require_model(entity: EntityDefinition[Any], verb: str, item: Entity) -> No
 
 def _example(entity: EntityDefinition[Any], verb: str) -> str:
     return f"{verb}({', '.join(f'{name}=...' for name in entity.key_fields)})"
+
+
+def _shown(value: object) -> str:
+    """Return a value as messages show it: what is long or secret only by its class."""
+    return repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

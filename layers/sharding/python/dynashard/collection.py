@@ -6,12 +6,22 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from dynashard import reads
-from dynashard.arguments import item_named, key_named, several, unique_named, updates_named
+from dynashard.arguments import (
+    check_item,
+    check_revision,
+    check_values,
+    item_named,
+    key_named,
+    names_of,
+    several,
+    unique_named,
+    updates_named,
+)
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
-from dynashard.repository.key_names import check_item, check_revision, check_values, names_of, not_found
+from dynashard.repository.key_names import not_found
 from dynashard.repository.left_out import Found
 from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
@@ -24,9 +34,9 @@ if TYPE_CHECKING:
     _Outcomes = list[Outcome]
 
 E = TypeVar("E", bound=Entity)
-_Some = list[str] | tuple[str, ...]
+FieldNames = list[str] | tuple[str, ...]
 """Names of fields. Not any sequence: of `**options` that hold texts, type checkers would take one for `fields`."""
-_Row = dict[str, Any]
+Row = dict[str, Any]
 
 _ELSEWHERE: Final = {
     "add": "create", "all": "items", "batch": "batch_get", "filter": "list", "get_many": "batch_get",
@@ -235,8 +245,8 @@ class Collection(Generic[E]):
     ) -> "reads.Page[E]": ...
     @overload
     def list(
-        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
-    ) -> "reads.Page[_Row]": ...
+        self, partition: Any = None, *, cursor: str | None = None, fields: FieldNames, **arguments: Any
+    ) -> "reads.Page[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]": ...
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
@@ -268,8 +278,8 @@ class Collection(Generic[E]):
     ) -> Iterator["reads.Page[E]"]: ...
     @overload
     def pages(
-        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
-    ) -> Iterator["reads.Page[_Row]"]: ...
+        self, partition: Any = None, *, cursor: str | None = None, fields: FieldNames, **arguments: Any
+    ) -> Iterator["reads.Page[Row]"]: ...
     @overload
     def pages(
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
@@ -286,8 +296,8 @@ class Collection(Generic[E]):
     ) -> Iterator[E]: ...
     @overload
     def items(
-        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
-    ) -> Iterator[_Row]: ...
+        self, partition: Any = None, *, cursor: str | None = None, fields: FieldNames, **arguments: Any
+    ) -> Iterator[Row]: ...
     @overload
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]: ...
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
@@ -304,8 +314,8 @@ class Collection(Generic[E]):
     ) -> "reads.Scan[E]": ...
     @overload
     def scan(
-        self, partition: Any = None, *, workers: int = 4, fields: _Some, **arguments: Any
-    ) -> "reads.Scan[_Row]": ...
+        self, partition: Any = None, *, workers: int = 4, fields: FieldNames, **arguments: Any
+    ) -> "reads.Scan[Row]": ...
     @overload
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]": ...
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":

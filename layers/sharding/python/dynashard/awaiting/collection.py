@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import run
-from dynashard.collection import Collection
+from dynashard.collection import Collection, FieldNames, Row
 from dynashard.entity import Entity, EntityDefinition, Undecodable
 from dynashard.repository import Companion, KeyLike, Written
 from dynashard.repository.left_out import Found
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     _Outcomes = list[Outcome]
 
 E = TypeVar("E", bound=Entity)
-_Some = list[str] | tuple[str, ...]
-"""Names of fields. Not any sequence: of `**options` that hold texts, type checkers would take one for `fields`."""
-_Row = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -158,8 +155,8 @@ class AsyncCollection(Generic[E]):
     ) -> "Listed[E]": ...
     @overload
     def list(
-        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
-    ) -> "Listed[_Row]": ...
+        self, partition: Any = None, *, cursor: str | None = None, fields: FieldNames, **arguments: Any
+    ) -> "Listed[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]": ...
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]":
@@ -175,8 +172,8 @@ class AsyncCollection(Generic[E]):
     ) -> AsyncGenerator["reads.Page[E]"]: ...
     @overload
     def pages(
-        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
-    ) -> AsyncGenerator["reads.Page[_Row]"]: ...
+        self, partition: Any = None, *, cursor: str | None = None, fields: FieldNames, **arguments: Any
+    ) -> AsyncGenerator["reads.Page[Row]"]: ...
     @overload
     def pages(
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
@@ -193,8 +190,8 @@ class AsyncCollection(Generic[E]):
     ) -> AsyncGenerator[E]: ...
     @overload
     def items(
-        self, partition: Any = None, *, cursor: str | None = None, fields: _Some, **arguments: Any
-    ) -> AsyncGenerator[_Row]: ...
+        self, partition: Any = None, *, cursor: str | None = None, fields: FieldNames, **arguments: Any
+    ) -> AsyncGenerator[Row]: ...
     @overload
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]: ...
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]:
@@ -207,8 +204,8 @@ class AsyncCollection(Generic[E]):
     ) -> "AsyncScan[E]": ...
     @overload
     def scan(
-        self, partition: Any = None, *, workers: int = 4, fields: _Some, **arguments: Any
-    ) -> "AsyncScan[_Row]": ...
+        self, partition: Any = None, *, workers: int = 4, fields: FieldNames, **arguments: Any
+    ) -> "AsyncScan[Row]": ...
     @overload
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]": ...
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]":

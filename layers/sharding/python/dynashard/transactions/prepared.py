@@ -14,7 +14,7 @@ from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
-from dynashard.repository.replacement import objects_read, revision_read
+from dynashard.repository.replacement import objects_read
 from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, added_to, applied, check_updates
@@ -124,7 +124,7 @@ class StepWrites:
             return self._delete_of_stored(step)
         now = self._store.now()
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
-        if step.missing != "ignore":
+        if step.missing == "refuse":
             return Prepared(delete)
         return Prepared(
             structs.replace(delete, condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True
@@ -157,7 +157,6 @@ class StepWrites:
 
     def _put_step(self, step: Put, *, reads: bool) -> Prepared:
         if step.over is not None:
-            revision_read(step.over, step.if_match)
             return self._storing(Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__)
         if not reads and (not self.entity.created_fields or step.item.revision is not None):
             return Prepared(self._builder.put_unread(step.item, step.if_match))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from dynashard.arguments import check_item, check_key, check_revision, check_values, names_of
 from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import InvalidValueError
-from dynashard.repository.key_names import check_item, check_key, check_revision, check_values, names_of
 from dynashard.repository.replacement import revision_read
 from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
