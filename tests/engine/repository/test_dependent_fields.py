@@ -14,18 +14,16 @@ from tests.engine.stored_things import World
 pytestmark = pytest.mark.engine
 
 OWN = Registry()
-BY_ADDRESS = [Index("GSI1", "by_address", partition="{tenant}", sort="{address}")]
+DECLARED: dict[str, Any] = {
+    "key": Key("{tenant}", "{id}"),
+    "shards": Shards(2),
+    "indexes": [Index("GSI1", "by_address", partition="{tenant}", sort="{address}")],
+    "unique": "address",
+    "registry": OWN,
+}
 
 
-class ByWhole(
-    Entity,
-    name="test.v1.ByWhole",
-    key=Key("{tenant}", "{id}"),
-    shards=Shards(2),
-    indexes=BY_ADDRESS,
-    unique="address",
-    registry=OWN,
-):
+class ByWhole(Entity, name="test.v1.ByWhole", **DECLARED):
     tenant: str = "abc"
     id: str
     mail: str
@@ -38,15 +36,7 @@ class ByWhole(
         return self
 
 
-class ByField(
-    Entity,
-    name="test.v1.ByField",
-    key=Key("{tenant}", "{id}"),
-    shards=Shards(2),
-    indexes=BY_ADDRESS,
-    unique="address",
-    registry=OWN,
-):
+class ByField(Entity, name="test.v1.ByField", **DECLARED):
     tenant: str = "abc"
     id: str
     mail: str
@@ -60,15 +50,7 @@ class ByField(
         return mail.lower()
 
 
-class AtLast(
-    Entity,
-    name="test.v1.AtLast",
-    key=Key("{tenant}", "{id}"),
-    shards=Shards(2),
-    indexes=BY_ADDRESS,
-    unique="address",
-    registry=OWN,
-):
+class AtLast(Entity, name="test.v1.AtLast", **DECLARED):
     tenant: str = "abc"
     id: str
     mail: str
