@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator
 
 from dynashard import Create, Entity, Index, Key, Put, Registry, Retention, Update
 from dynashard.errors import InvalidKeyError, InvalidValueError
@@ -63,7 +63,10 @@ class Coded(
     Entity,
     name="test.v1.Coded",
     key=Key("{tenant}", "{made}#{code}"),
-    indexes=[Index("GSI1", "by_email", partition="{tenant}", sort="{email}")],
+    indexes=[
+        Index("GSI1", "by_email", partition="{tenant}", sort="{email}"),
+        Index("GSI2", "by_team", partition="{team}", sort="{code}"),
+    ],
     registry=Registry(),
 ):
     """An entity whose validators change defaults, which pydantic does not validate."""
@@ -72,6 +75,7 @@ class Coded(
     made: date = date(2126, 1, 1)
     code: Annotated[str, StringConstraints(to_upper=True)] = "a1"
     email: Annotated[str, StringConstraints(to_lower=True)] = "Ada@X.org"
+    team: Annotated[str | None, AfterValidator(lambda team: None if team == "none" else team)] = "none"
     note: str = ""
 
 
@@ -234,3 +238,11 @@ def test_an_item_has_the_index_keys_of_what_readers_get(world: World) -> None:
     found = coded.items(tenant="abc", email="ada@x.org")
 
     assert [each.code for each in found] == ["1", "2", "3"]
+
+
+def test_an_item_is_in_no_index_for_a_value_that_readers_get_as_none(world: World) -> None:
+    world.of(Coded).create(code="1")
+    world.of(Coded).create(code="2", team="red")
+
+    assert [each.code for each in world.of(Coded).items(team="red", index="by_team")] == ["2"]
+    assert [row["code"]["S"] for row in world.raw() if "GSI2PK" in row] == ["2"]
