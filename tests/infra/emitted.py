@@ -16,6 +16,7 @@ from dynashard_serving.commands import handler as commands
 from dynashard_serving.reshard import handler as reshard
 from dynashard_serving.reshard.stream_age import StreamAge
 from dynashard_serving.reshard.watch import Seen
+from dynashard_serving.settings import TableSettings
 from dynashard_serving.telemetry.metric_names import NAMESPACE
 from dynashard_serving.telemetry.powertools import GrowthLog, open_logger
 from dynashard_serving.writer import metrics as writer
@@ -75,7 +76,7 @@ def requests() -> list[str]:
 def growth() -> list[str]:
     """Return the lines of metrics of all events of the growth policy."""
     with redirect_stdout(StringIO()) as written:
-        log = GrowthLog(open_logger("emitted"), "dev")
+        log = GrowthLog(open_logger("emitted"), TableSettings(table="t", topology_table="u"))
         for event in GrowthEvent:
             log.grew(Report(event, "user.v1.User", "user.v1.User:abc", None, "16 to 32", 32))
     return [line for line in written.getvalue().splitlines() if "_aws" in line]

@@ -11,6 +11,7 @@ from dynashard.growth.terms import GrowthEvent, Report
 from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_serving.api.request_log import Observer
+from dynashard_serving.settings import TableSettings
 from dynashard_serving.telemetry.powertools import GrowthLog, open_logger
 from tests.infra.emitted import lines, requests
 
@@ -55,7 +56,7 @@ def test_the_query_for_growth_reads_the_lines_of_all_functions(capsys: pytest.Ca
     wanted = {"event": "asked", "entity": "e.v1.E", "partition": "e.v1.E:abc", "why": "16 to 32"}
     report = Report(GrowthEvent.ASKED, "e.v1.E", "e.v1.E:abc", None, "16 to 32", 32)
     log = StringIO()
-    GrowthLog(open_logger("test-of-queries", log), "dev").grew(report)
+    GrowthLog(open_logger("test-of-queries", log), TableSettings(table="t", topology_table="u")).grew(report)
     capsys.readouterr()
     Observer("dev", metrics=True).grew(report)
     [condition] = re.findall(r"filter @message like /(.*)/", GROWTH)

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, Final
 
 from dynashard import definition, schema
-from dynashard.transport import Transport, connect
+from dynashard.transport import connect
 from dynashard_local.engine.process import running_engine
 from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.settings import Settings
@@ -265,8 +265,8 @@ _ORDERS: Final = ("round_robin", "ordered", "shard")
 class Counting(Log):
     """A log that keeps internal errors."""
 
-    def __init__(self) -> None:
-        super().__init__(logger, "local")
+    def __init__(self, settings: ServingSettings) -> None:
+        super().__init__(logger, settings)
         self.errors: list[Exception] = []
 
     def failed(self, error: Exception) -> None:
@@ -311,13 +311,13 @@ def fuzz(commands: Commands, log: Counting, *, seed: int, first: int, events: in
     return wrong
 
 
-def commands_on(transport: Transport, log: Counting) -> Commands:
-    """Compose the function on the tables of the template."""
+def settings_of_template() -> ServingSettings:
+    """Return settings of the function for the tables of the template."""
     names = {}
     for plan in table_plans(committed()):
         keys = [each["AttributeName"] for each in plan.create["KeySchema"]]
         names[keys[0]] = plan.name
-    settings = ServingSettings(
+    return ServingSettings(
         table=names[schema.PK],
         topology_table=names[schema.TOPOLOGY_KEY],
         idempotency_table=names[schema.IDEMPOTENCY_KEY],
@@ -325,7 +325,6 @@ def commands_on(transport: Transport, log: Counting) -> Commands:
         growth_mode="off",
         cursor_keys=("a key that signs cursors",),
     )
-    return build_commands(settings, transport, log=log)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -335,7 +334,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from", dest="first", type=int, default=0, help="number of the first event")
     asked = parser.parse_args(arguments)
-    log = Counting()
+    settings = settings_of_template()
+    log = Counting(settings)
     with (
         tempfile.TemporaryDirectory(prefix="dynashard-fuzz-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
@@ -344,7 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         transport = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         try:
             wrong = fuzz(
-                commands_on(transport, log),
+                build_commands(settings, transport, log=log),
                 log,
                 seed=asked.seed,
                 first=asked.first,

@@ -165,9 +165,8 @@ class RoleWorld:
         return Service(build_commands(self.settings(), self.wire, runtime=self.runtime))
 
     def database(self) -> Any:
-        log = GrowthLog(logger, "dev")
-        entities = [each.entity for each in ENTITIES]
-        return open_entities(self.settings(), self.wire, entities, log, runtime=self.runtime)
+        settings, entities = self.settings(), [each.entity for each in ENTITIES]
+        return open_entities(settings, self.wire, entities, GrowthLog(logger, settings), runtime=self.runtime)
 
     def settle(self, model: type[Entity]) -> None:
         """Bring the count of an entity into the phase SETTLE of a change, for views that are taken from now on."""

@@ -8,6 +8,7 @@ import pytest
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard.growth.terms import GrowthEvent, Report
+from dynashard_serving.settings import TableSettings
 from dynashard_serving.telemetry import metric_names
 from dynashard_serving.telemetry.growth import growth_metric
 from dynashard_serving.telemetry.powertools import GrowthLog, open_logger, open_metrics
@@ -16,13 +17,15 @@ from dynashard_serving.writer.outcomes import Tally
 
 pytestmark = pytest.mark.unit
 
+STAGE = TableSettings(table="t", topology_table="u", environment="prod", environment_name="stage")
 
-def metrics_of(line: str) -> dict[str, tuple[str, Any]]:
+
+def metrics_of(line: str, environment: str = "dev") -> dict[str, tuple[str, Any]]:
     """Return units and values by name, as CloudWatch reads a line."""
     line_of_metrics = json.loads(line)
     (directive,) = line_of_metrics["_aws"]["CloudWatchMetrics"]
     assert (directive["Namespace"], directive["Dimensions"]) == ("Dynashard", [["environment"]])
-    assert line_of_metrics["environment"] == "dev"
+    assert line_of_metrics["environment"] == environment
     return {each["Name"]: (each["Unit"], line_of_metrics[each["Name"]]) for each in directive["Metrics"]}
 
 
@@ -62,11 +65,11 @@ def test_growth_events_are_logged_and_counted(capsys: pytest.CaptureFixture[str]
     log = StringIO()
     report = Report(GrowthEvent.ASKED, "user.v1.User", "acme", None, "8 to 16", 16)
 
-    GrowthLog(open_logger("test-of-growth", log), "dev").grew(report)
+    GrowthLog(open_logger("test-of-growth", log), STAGE).grew(report)
 
     wanted = {"message": "growth", "outcome": "asked", "entity": "user.v1.User", "reason": "8 to 16"}
     assert wanted.items() <= json.loads(log.getvalue()).items()
-    assert metrics_of(capsys.readouterr().out) == {"GrowthAsked": ("Count", [1])}
+    assert metrics_of(capsys.readouterr().out, "stage") == {"GrowthAsked": ("Count", [1])}
 
 
 def test_each_event_of_the_growth_policy_has_a_metric_with_a_name_of_its_own() -> None:
@@ -78,7 +81,7 @@ def test_each_event_of_the_growth_policy_has_a_metric_with_a_name_of_its_own() -
 def test_a_policy_that_fails_is_logged_with_its_error() -> None:
     log = StringIO()
 
-    GrowthLog(open_logger("test-of-failures", log), "dev").growth_failed(RuntimeError("why"))
+    GrowthLog(open_logger("test-of-failures", log), STAGE).growth_failed(RuntimeError("why"))
 
     line = json.loads(log.getvalue())
     assert (line["message"], line["error"]) == ("growth failed", "RuntimeError: why")

@@ -91,7 +91,7 @@ def invoke(
     """
     backend = open_backend(environment)
     settings = _settings(backend, environment, cursors=cursors)
-    log = _RaisingLog(open_logger("dynashard-command-line", sys.stderr), settings.environment)
+    log = _RaisingLog(open_logger("dynashard-command-line", sys.stderr), settings)
     answer = build_commands(settings, backend.transport, log=log).answer({**request, CALLER: SERVICE})
     if not answer["ok"]:
         raise CommandError(_line(answer["error"]))

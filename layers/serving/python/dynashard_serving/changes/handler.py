@@ -67,7 +67,7 @@ def _dispatcher() -> Dispatcher:
     settings = _settings()
     transport = open_transport(settings)
     domain = declared()
-    db = open_entities(settings, transport, domain.models, GrowthLog(logger, settings.measured_as))
+    db = open_entities(settings, transport, domain.models, GrowthLog(logger, settings))
     publish = to_bus(settings.event_bus, settings.event_source)
     return Dispatcher(consumers(db, domain.declarations, publish), keep=_logged(to_queue(settings.dead_letter_queue)))
 

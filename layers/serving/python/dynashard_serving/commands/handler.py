@@ -57,7 +57,7 @@ def build_commands(
 ) -> Commands:
     """Compose the function for a domain, by default of the package `domain`."""
     domain = domain or declared()
-    observer = log or Log(logger, settings.measured_as)
+    observer = log or Log(logger, settings)
     backend = open_backend(settings, transport, domain.models, observer, runtime=runtime, retry_policy=retry_policy)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=runtime.clock)
     return Commands(

@@ -19,6 +19,7 @@ from dynashard_serving.telemetry.metric_names import ENVIRONMENT, NAMESPACE
 
 if TYPE_CHECKING:
     from dynashard.growth.terms import Report
+    from dynashard_serving.settings import TableSettings
 
 COMMANDS: Final = "dynashard-commands"
 WRITER: Final = "dynashard-writer"
@@ -79,9 +80,9 @@ def open_metrics(environment: str) -> EphemeralMetrics:
 class GrowthLog:
     """Writes events of the growth policy into the log of a function."""
 
-    def __init__(self, logger: Logger, environment: str) -> None:
+    def __init__(self, logger: Logger, settings: "TableSettings") -> None:
         self._logger = logger
-        self._environment = environment
+        self._environment = settings.measured_as
 
     def grew(self, report: "Report", /) -> None:
         """Log an event and count it."""

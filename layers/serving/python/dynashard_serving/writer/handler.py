@@ -40,7 +40,7 @@ def _settings() -> Settings:
 def _writer() -> Writer:
     settings = _settings()
     transport = open_transport(settings)
-    database = open_entities(settings, transport, declared().models, GrowthLog(logger, settings.measured_as))
+    database = open_entities(settings, transport, declared().models, GrowthLog(logger, settings))
     return Writer(
         collection_of=database.collection,
         operate=Operations(database, time.time).operate,
