@@ -219,35 +219,22 @@ class Load(Generic[E]):
 
     def _store(self, items: Sequence[E]) -> dict[int, NotUniqueError]:
         """Write items; they replace items with the same keys. Return the refusals of those that are not unique."""
-        new = items
+        new = dict(enumerate(items))
         if not self.items.entity.rule.fixed:
             # With random placement a batch would draw another shard for an item that an earlier load has written.
             found = self.items.batch_get(items, consistent=True)
             there = {at for at, stored in enumerate(found) if stored is not None} | found.left_out.keys()
-            new = [item for at, item in enumerate(items) if at not in there]
             for at in sorted(there):
-                self.items.put(items[at])
+                self.items.put(new.pop(at))
         # What stored items have besides their declared attributes is kept, so they are read first.
-        try:
-            self.items.batch_write(put=new, whole=not self._replaces)
-        except UnprocessedError as error:
-            if not isinstance(error.__cause__, NotUniqueError):
-                raise
-            return self._refusals(items, error)
-        return {}
-
-    def _refusals(self, items: Sequence[E], left: UnprocessedError) -> dict[int, NotUniqueError]:
-        """Write what a batch has left once more, and return why each of them that is not unique is refused."""
-        entity = self.items.entity
-        keys = {entity.key_of(key) for key in left.keys}
-        places = [at for at, item in enumerate(items) if entity.key_of(item) in keys]
-        found: dict[int, NotUniqueError] = {}
-        for at, outcome in zip(places, self.items.try_batch_write(put=[items[at] for at in places]), strict=True):
-            if isinstance(outcome, NotUniqueError):
-                found[at] = outcome
-            elif outcome is not None:
-                raise outcome
-        return found
+        outcomes = self.items.try_batch_write(put=[*new.values()], whole=not self._replaces)
+        taken: dict[int, NotUniqueError] = {}
+        for at, error in zip(new, outcomes, strict=True):
+            if isinstance(error, NotUniqueError):
+                taken[at] = error
+            elif error is not None:
+                raise error
+        return taken
 
     def _keep(self) -> None:
         if not self.dry_run:
