@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property, lru_cache, partial
 from math import floor
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from uuid import UUID
 
@@ -119,9 +120,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self._empty_sets = frozenset([*empty, *(n for n, f in fields.items() if f.default_factory in factories)])
         self.attachments = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, OutOfLine)}
         self.complete = frozenset(n for n, f in fields.items() if f.is_required()) | self.attachments.keys()
-        self._stored = frozenset(fields) - {expires} - self.attachments.keys()
+        self._fields = frozenset(fields)
+        self._stored = self._fields - {expires} - self.attachments.keys()
         found = ((n, plain_types(f.annotation) & _WRITTEN_AS_TEXT) for n, f in fields.items())
         self._texts = {name: next(iter(kinds)) for name, kinds in found if len(kinds) == 1}
+        self._keyed_by_texts = not self._texts.keys().isdisjoint(self.key_fields)
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
         self._objects = bool(object_kinds)
@@ -136,10 +139,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @cached_property
-    def placing(self) -> tuple[str, ...]:
-        """The fields in keys, of the table and of indexes, that callers give, as they give them."""
-        named = [*self.key_fields, *(name for index in self.indexes.values() for name in sorted(index.fields))]
-        return tuple(name for name in dict.fromkeys(named) if name not in self.server_fields and name != self.expires)
+    def placing(self) -> Callable[[Mapping[str, Any]], object]:
+        """Returns, of an item's fields, those in keys of the table and of indexes that callers give."""
+        named = dict.fromkeys([*self.key_fields, *(name for index in self.indexes.values() for name in index.fields)])
+        given = [name for name in named if name not in self.server_fields and name != self.expires]
+        return itemgetter(*given) if given else tuple
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
@@ -155,7 +159,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
     def values_of(self, item: Record) -> Mapping[str, Any]:
         """Return an item's fields, without what cached properties keep beside them."""
-        values, fields = item.__dict__, self.model.model_fields
+        values, fields = item.__dict__, self._fields
         if len(values) == len(fields):
             return values
         return {name: value for name, value in values.items() if name in fields}
@@ -183,7 +187,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
                         known += "; write unique fields by keyword"
                     message = f"{name} is not part of the key of {self.name}, which is {known}"
                     raise InvalidKeyError(message, field=str(name))
-            if self._texts:
+            if self._keyed_by_texts:
                 values = self.key_values(values)
         else:
             values = values.__dict__
@@ -204,9 +208,13 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Raises `InvalidKeyError` for a value that its field does not have, such as a datetime with a time for a date.
         """
-        given = [(name, kind, values.get(name)) for name, kind in self._texts.items()]
-        others = {name: _typed(name, kind, value) for name, kind, value in given if value.__class__ is not kind}
-        return {**values, **{name: value for name, value in others.items() if name in values}} if others else values
+        kinds = self._texts
+        others = {
+            name: _typed(name, kinds[name], value)
+            for name, value in values.items()
+            if name in kinds and value.__class__ is not kinds[name]
+        }
+        return {**values, **others} if others else values
 
     @cached_property
     def writer(self) -> "ItemWriter":

@@ -121,8 +121,8 @@ class WriteBuilder(Generic[E]):
             made = self._entity.decode(wire)
         except UndecodableItemError as error:
             raise unreadable(error) from error
-        read, given = made.__dict__, item.__dict__
-        if any(read[name] != given[name] for name in self._entity.placing):
+        placing = self._entity.placing
+        if placing(made.__dict__) != placing(item.__dict__):
             self._place_as_read(wire, key, made)
         return made
 
