@@ -204,9 +204,12 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Raises `InvalidKeyError` for a value that its field does not have, such as a datetime with a time for a date.
         """
-        given = [(name, kind, values.get(name)) for name, kind in self._texts.items()]
-        others = {name: _typed(name, kind, value) for name, kind, value in given if value.__class__ is not kind}
-        return {**values, **{name: value for name, value in others.items() if name in values}} if others else values
+        others = {
+            name: _typed(name, kind, value)
+            for name, kind in self._texts.items()
+            if name in values and (value := values[name]).__class__ is not kind
+        }
+        return {**values, **others} if others else values
 
     @cached_property
     def writer(self) -> "ItemWriter":

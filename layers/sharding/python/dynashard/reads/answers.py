@@ -97,11 +97,14 @@ class _Answers:
         """Return the reader of the answer to a `StreamRead`."""
 
         def reader(body: bytes | bytearray) -> Wire | None:
-            page = None
             if (compiled := self._compiled(reading.slot)) is not None:
-                with suppress(*_UNUSUAL):
+                try:
                     page = self._page(compiled, reading, read, body)
-            return page or self._decoded(reading, read, body)
+                except _UNUSUAL:
+                    page = None
+                if page is not None:
+                    return page
+            return self._decoded(reading, read, body)
 
         return reader
 

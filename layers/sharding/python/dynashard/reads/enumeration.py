@@ -4,6 +4,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -59,7 +60,6 @@ class Enumeration:
         self._last: tuple[object, tuple[Layout, ...]] = (None, ())
         moves = query.entity.rule.moves
         self._upgrades = any(each.versions.upgrades for each in decoders.values())
-        self._newest = max(each.versions.number for each in decoders.values())
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
     def fetch(self, budget: Budget, convert: Convert | None = None) -> Fetch:
@@ -263,10 +263,11 @@ class Enumeration:
 
     def _reading(self, visible: Callable[[Wire], bool], fields: tuple[str, ...] | None = None) -> Reading:
         query, dedup = self._query, self.dedup
-        if query.fields is not None and not self._upgrades:
-            # An item whose fields contradict its keys is left out.
-            keys = (*query.entity.key_fields, *(index.partition.fields if (index := query.index_definition) else ()))
-            fields = query.entity.attributes_of(dict.fromkeys((*query.fields, *keys)))
+        filters = self.filters
+        if self._upgrades:
+            filters = filters.passing_older(max(each.versions.number for each in self._decoders.values()))
+        elif query.fields is not None:
+            fields = _chosen(query.entity, tuple(query.fields), query.index)
         if fields is not None and dedup is not None:
             fields = (*fields, *(name for name in (dedup.attribute, dedup.updated) if name))
         return Reading(
@@ -275,7 +276,7 @@ class Enumeration:
             bounds=query.bounds,
             forward=query.forward,
             visible=self._filtered(visible),
-            filters=self.filters.passing_older(self._newest) if self._upgrades else self.filters,
+            filters=filters,
             fields=fields,
             consistent=query.consistent,
             now=self._now,
@@ -295,6 +296,16 @@ class Enumeration:
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
         return not was.isdisjoint(now & set(self._query.partitions)) and self._current(item)
+
+
+@lru_cache(maxsize=256)
+def _chosen(entity: EntityDefinition[Any], fields: tuple[str, ...], index: str | None) -> tuple[str, ...]:
+    """Return the attributes of chosen fields, and of the fields of the keys: an item that contradicts them is left out.
+
+    `index` is the one that is listed; None for the table.
+    """
+    partition = () if index is None else entity.indexes[index].partition.fields
+    return entity.attributes_of(dict.fromkeys((*fields, *entity.key_fields, *partition)))
 
 
 def _readable(entity: EntityDefinition[Any], row: Wire) -> Wire:

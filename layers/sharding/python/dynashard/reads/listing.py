@@ -236,13 +236,12 @@ class Listing(Generic[E]):
         """What makes entities, fields or documents of answers, so no stored items are held; None if nothing does."""
         if len(self._decoders) > 1:
             return None
-        from dynashard.reads import answers  # noqa: PLC0415 - with msgspec, which is loaded when something is read
+        # With msgspec, which is loaded when something is read.
+        from dynashard.reads.answers import documents_of, entities_of, fields_of  # noqa: PLC0415
 
         if fields is not None:
-            return answers.fields_of(self._entity, tuple(fields))
-        if revision_as is not None:
-            return answers.documents_of(self._entity, revision_as)
-        return answers.entities_of(self._entity)
+            return fields_of(self._entity, tuple(fields))
+        return entities_of(self._entity) if revision_as is None else documents_of(self._entity, revision_as)
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:

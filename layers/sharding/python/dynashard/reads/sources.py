@@ -183,10 +183,6 @@ class Reading(Struct, frozen=True):
         """The name of the sort key attribute."""
         return SK if self.slot is None else index_sk(self.slot)
 
-    @property
-    def _partition_attribute(self) -> str:
-        return PK if self.slot is None else index_pk(self.slot)
-
     def position(self, row: Mapping[str, Any]) -> Position:
         """Return the position of a stored item, or of the key that DynamoDB stopped at."""
         if self.slot is None or self.unique:
@@ -199,29 +195,30 @@ class Reading(Struct, frozen=True):
         bounds, after = self._rest(source, bounds or self.bounds, after)
         if bounds.empty:
             return None
-        condition, values = bounds.condition(self.sort_attribute, forward=self.forward)
-        partition = f"{self._partition_attribute} = :partition"
+        slot = self.slot
+        keys = (PK, SK) if slot is None else (index_pk(slot), index_sk(slot))
+        condition, values = bounds.condition(keys[1], forward=self.forward)
+        partition = f"{keys[0]} = :partition"
         request: Wire = {
             "TableName": self.table,
             "KeyConditionExpression": f"{partition} AND {condition}" if condition else partition,
             "ExpressionAttributeValues": {":partition": {"S": source.partition}, **values, **self.filters.values},
             "Limit": limit,
         }
-        if self.slot is not None:
-            request["IndexName"] = self.slot
+        if slot is not None:
+            request["IndexName"] = slot
         if not self.forward:
             request["ScanIndexForward"] = False
         if self.consistent:
             request["ConsistentRead"] = True
         if after is not None:
             key = dict(zip((PK, SK), after.item or (), strict=False))
-            key |= {self._partition_attribute: source.partition, self.sort_attribute: after.sort}
+            key |= {keys[0]: source.partition, keys[1]: after.sort}
             request["ExclusiveStartKey"] = {name: {"S": text} for name, text in key.items()}
         names = dict(self.filters.names)
         if self.filters.text:
             request["FilterExpression"] = self.filters.text
         if self.fields is not None:
-            keys = (self._partition_attribute, self.sort_attribute)
             request["ProjectionExpression"], placeholders = _projection(
                 (*self.fields, *self.needed, *ALWAYS_READ, *keys)
             )
