@@ -133,7 +133,9 @@ class Fetch(Struct):
                 converts = (
                     self.convert and states and layouts[read.part].converts(states[read.part], read.source.number)
                 )
-                sent[i] = call._replace(reader=self.convert(reading, read)) if self.convert and converts else call
+                if self.convert and converts:
+                    call = Call(call.operation, call.request, reader=self.convert(reading, read))
+                sent[i] = call
         answers = self.send(layouts, list(sent.values())) if sent else []
         for i, answer in zip(sent, answers, strict=True):
             chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i])

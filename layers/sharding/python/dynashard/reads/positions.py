@@ -60,7 +60,10 @@ class Positions(Struct, frozen=True):
         """Return the position of a virtual shard: None before its first item, `DONE` after its last."""
         if self.done >> virtual & 1:
             return DONE
-        return next((position for position, where in self.open if where >> virtual & 1), None)
+        for position, where in self.open:
+            if where >> virtual & 1:
+                return position
+        return None
 
     def under(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which hashes place items."""

@@ -102,8 +102,9 @@ class Query(Struct, frozen=True, dict=True):
     former: "Query | None" = None
 
     def __post_init__(self) -> None:
-        # What is not a partition is refused first.
-        _ = self._named
+        # What is not a partition is refused first. It is kept here because a cached property takes a lock.
+        named = _named(self)
+        vars(self).update(_named=named, partitions=tuple(named))
         force_setattr(self, "filters", filters_of(self.filters))
         if self.fields is not None:
             force_setattr(self, "fields", _names(self.fields))
@@ -125,6 +126,7 @@ class Query(Struct, frozen=True, dict=True):
             raise InvalidQueryError("an index cannot be read consistently; list the table", field="consistent")
         check_projected(self.entity, () if self.fields is None else tuple(self.fields))
         _check_range(self.prefix, self.start, self.end)
+        vars(self)["bounds"] = Bounds.of(prefix=self.prefix, start=self.start, end=self.end)
         if self.distinct is not None:
             _check_distinct(self.index_definition or self.entity, self.distinct, self.order)
 
@@ -205,14 +207,14 @@ class QueryArguments(TypedDict, total=False):
     strict: bool
 
 
-def _names(fields: Any) -> tuple[str, ...]:
+def _names(given: Any) -> tuple[str, ...]:
     """Return the names of chosen fields as a tuple; refuse what is none."""
-    if fields.__class__ is not tuple:
-        if isinstance(fields, str):
-            raise InvalidQueryError(f"fields is {fields!r}; write a list, [{fields!r}]", field="fields")
-        if not isinstance(fields, Iterable):
-            raise InvalidQueryError(f"fields is {fields!r}; write a list of names", field="fields")
-    return tuple(fields)
+    if given.__class__ is not tuple:
+        if isinstance(given, str):
+            raise InvalidQueryError(f"fields is {given!r}; write a list, [{given!r}]", field="fields")
+        if not isinstance(given, Iterable):
+            raise InvalidQueryError(f"fields is {given!r}; write a list of names", field="fields")
+    return tuple(given)
 
 
 def check_flag(name: str, value: object) -> None:

@@ -95,6 +95,35 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
         InvalidQueryError: an unknown argument or field, with the nearest valid name; fields that select no listing.
         InvalidKeyError, InvalidValueError: as of `Query`.
     """
+    options, fields, operators = _parted(arguments)
+    _require_known(entity, fields, operators)
+    if partition.__class__ is not dict and isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
+        given_each = [entity.key_values(_merged(each, fields)) for each in partition]
+        return Query(entity, given_each, **_filtered(options, operators))
+    index = options.get("index")
+    given = entity.key_values(_given(entity, index, partition, fields))
+    if index is not None and index not in listed_indexes(entity):
+        # The query's own check has the error.
+        return Query(entity, given, **_filtered(options, operators))
+    ranged = [each.field for each in filters_of(operators) if each.operator in RANGES] if operators else ()
+    index, selecting = _selected(entity, index, tuple(given), tuple(ranged))
+    options["index"] = index
+    listed: Listed = entity if index is None else entity.indexes[index]
+    own = {name: value for name, value in given.items() if name not in selecting}
+    sort = {name: given[name] for name in selecting}
+    chosen = sort_range(listed.sort, sort) if sort else {}
+    if chosen and (clash := [name for name in ("prefix", "start", "end") if options.get(name) is not None]):
+        message = f"{next(iter(sort))} already selects the beginning of sort keys; leave out {clash[0]}"
+        raise InvalidQueryError(message, field=clash[0])
+    asked = _filtered({**options, **chosen} if chosen else options, operators)
+    kept = narrowed(entity, listed, sort, asked)
+    if kept is asked:
+        return Query(entity, own, **asked)
+    return Query(entity, own, **kept, former=Query(entity, own, **asked))
+
+
+def _parted(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the options, the fields that have a value, and those with operators."""
     options: dict[str, Any] = {}
     fields: dict[str, Any] = {}
     operators: dict[str, Any] = {}
@@ -105,35 +134,20 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
             operators[name] = value
         else:
             fields[name] = value
-    _reverse(options)
-    _require_known(entity, fields, operators)
-    by_name = partition.__class__ is dict or isinstance(partition, Mapping)
-    if not by_name and isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
-        given_each = [entity.key_values(_merged(each, fields)) for each in partition]
-        return Query(entity, given_each, **_filtered(options, operators))
-    given: Mapping[str, Any] = _merged(partition, fields) if by_name else fields
-    index = options.get("index")
-    if partition is not None and not by_name:
-        given = {**given, _open_field(entity, index, partition, given): partition}
-    given = entity.key_values(given)
-    if index is not None and index not in listed_indexes(entity):
-        # The query's own check has the error.
-        return Query(entity, given, **_filtered(options, operators))
-    ranged = [each.field for each in filters_of(operators) if each.operator in RANGES] if operators else ()
-    index, selecting = _selected(entity, index, tuple(given), tuple(ranged))
-    options["index"] = index
-    listed: Listed = entity if index is None else entity.indexes[index]
-    own = {name: value for name, value in given.items() if name not in selecting}
-    sort = {name: given[name] for name in selecting}
-    chosen = sort_range(listed.sort, sort)
-    if chosen and (clash := [name for name in ("prefix", "start", "end") if options.get(name) is not None]):
-        message = f"{next(iter(sort))} already selects the beginning of sort keys; leave out {clash[0]}"
-        raise InvalidQueryError(message, field=clash[0])
-    asked = _filtered({**options, **chosen} if chosen else options, operators)
-    kept = narrowed(entity, listed, sort, asked)
-    if kept is asked:
-        return Query(entity, own, **asked)
-    return Query(entity, own, **kept, former=Query(entity, own, **asked))
+    if "reverse" in options:
+        _reverse(options)
+    return options, fields, operators
+
+
+def _given(
+    entity: EntityDefinition[Any], index: str | None, partition: Any, fields: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the fields that are given by name or in a mapping, and the one whose value is given by itself."""
+    if partition is None:
+        return fields
+    if partition.__class__ is dict or isinstance(partition, Mapping):
+        return _merged(partition, fields) if fields else partition
+    return {**fields, _open_field(entity, index, partition, fields): partition}
 
 
 @lru_cache(maxsize=1024)
@@ -210,7 +224,7 @@ def _takes(
 
 def _reverse(options: dict[str, Any]) -> None:
     """Replace `reverse` by the order and direction that it stands for: what is reversed has an order."""
-    reverse = options.pop("reverse", None)
+    reverse = options.pop("reverse")
     if reverse is None:
         return
     check_flag("reverse", reverse)
