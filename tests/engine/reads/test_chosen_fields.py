@@ -1,5 +1,6 @@
 """A read of some fields asks for these, for those of the keys, and for what says whether the item may be shown."""
 
+import gc
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 from dynashard.errors import NotFoundError
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, VERSION, index_pk, index_sk
+from dynashard.reads import answers
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, VERSION, index_sk
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import NOW, BareNote, Counts, Note, World, tenant
 from tests.recording import RecordingTransport
@@ -15,7 +17,10 @@ from tests.recording import RecordingTransport
 pytestmark = pytest.mark.engine
 
 JUDGED = {PK, SK, TYPE, VERSION, EXPIRES_AT, MOVED_TO}
-"""Whose item it is, and whether this release may show it. Most items have no more of it than key and type."""
+"""Whose item it is, and whether this release may show it. Most items have no more of it than key and type.
+
+A Query names the partition key of what it reads, so it does not ask for it.
+"""
 Read = Callable[[Any, dict[str, Any]], list[str]]
 
 
@@ -39,7 +44,7 @@ def test_a_listing_of_two_fields_reads_those_and_the_keys(world: World, order: s
     pages = world.collection(through=recording).pages({"tenant": of}, order=order, fields=["size", "kept"])
 
     assert [each for page in pages for each in page] == [{"size": 0, "kept": True}]
-    assert asked_for(recording) == {"size", "kept", "tenant", "id"} | JUDGED
+    assert asked_for(recording) == {"size", "kept", "tenant", "id"} | JUDGED - {PK}
 
 
 def test_an_index_listing_reads_the_fields_of_its_own_key_too(world: World) -> None:
@@ -51,8 +56,58 @@ def test_an_index_listing_reads_the_fields_of_its_own_key_too(world: World) -> N
     )
 
     assert page.items == [{"size": 0}]
-    own = {index_pk("GSI3"), index_sk("GSI3"), "group", "rank", REV}
+    own = {index_sk("GSI3"), "group", "rank", REV}
     assert asked_for(recording) == {"size", "tenant", "id"} | own | JUDGED
+
+
+@pytest.mark.parametrize("index", [None, "by_rank_bare"])
+@pytest.mark.parametrize("order", ["round_robin", "ordered"])
+def test_what_is_left_out_has_its_stored_key(
+    world: World, dynamodb: RawDynamoDB, index: str | None, order: str
+) -> None:
+    of, world.counts = tenant(), Counts(1)
+    a_note(world, of)
+    world.collection().create(Note(tenant=of, id="2", group="g", rank="r2"))
+    give(dynamodb, world, (f"listing.v1.Note:{of}:0", "2"), "kept", 3)
+    partition = {"tenant": of, "group": "g"} if index else {"tenant": of}
+
+    page = world.collection().list(partition, index=index, order=order, fields=["kept"])
+
+    assert page.items == [{"kept": True}]
+    assert [(each.partition_key, each.sort_key) for each in page.undecodable] == [(f"listing.v1.Note:{of}:0", "2")]
+
+
+def not_parsed(_: bytes) -> Any:
+    raise AssertionError("the answer was parsed as a whole")
+
+
+@pytest.mark.parametrize("index", [None, "by_rank_bare"])
+@pytest.mark.parametrize("fields", [None, ["size"]])
+def test_a_listing_reads_the_bytes_of_an_answer_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, index: str | None, fields: list[str] | None
+) -> None:
+    of, world.counts = tenant(), Counts(1)
+    a_note(world, of)
+    partition = {"tenant": of, "group": "g"} if index else {"tenant": of}
+    monkeypatch.setattr(answers, "loads", not_parsed)
+
+    assert len(world.collection().list(partition, index=index, fields=fields).items) == 1
+
+
+@pytest.mark.parametrize("fields", [None, ["size"]])
+def test_a_listing_leaves_nothing_to_the_garbage_collector(world: World, fields: list[str] | None) -> None:
+    of = tenant()
+    a_note(world, of)
+    notes = world.collection()
+    notes.list({"tenant": of}, fields=fields)
+    gc.collect()
+    gc.disable()
+    try:
+        notes.list({"tenant": of}, fields=fields)
+
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_part_of_an_item_is_read_with_its_revision(world: World) -> None:

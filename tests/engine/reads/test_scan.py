@@ -100,7 +100,7 @@ def test_attributes_that_an_entity_does_not_have_are_not_sent(world: World, note
     names = {tuple(sorted(request["ExpressionAttributeNames"].values())) for request in recording.requests}
     assert fields_of(items) == fields_of(note for note in notes if alive(note))
     [sent] = names
-    assert {"PK", "SK", "Rev", "tenant", "kept"} < set(sent)
+    assert {"SK", "Rev", "tenant", "kept"} < set(sent)
     assert not any(name.startswith("GSI") for name in sent)
 
 

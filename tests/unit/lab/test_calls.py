@@ -1,7 +1,7 @@
 """How many functions an operation calls: a measure of the client's work that a busy machine does not change.
 
-`make bench` measures what users wait for, but only on demand, and its noise hides some percent. A dozen calls more for each
-key were found here, and not there.
+`make bench` measures what users wait for, but only on demand, and its noise hides some percent. A dozen calls more
+for each key were found here, and not there.
 """
 
 import sys

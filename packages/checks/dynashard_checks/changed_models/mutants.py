@@ -6,7 +6,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.backfills import backfill, index_keys, migration, movements
-from dynashard.reads import enumeration
+from dynashard.reads import entries
 from dynashard.repository import conditions, replacement, write, write_builder
 from dynashard.repository.conditions import UNMARKED, Condition
 from dynashard.topology import leased
@@ -50,10 +50,10 @@ MUTANTS: Final[dict[str, Callable[[], list[Patch]]]] = {
     "an index build writes keys of fields that have changed": lambda: [(index_keys, "unchanged", _unchanged)],
     "every index counts as complete": lambda: [(leased, "_is_complete", lambda *_: True)],
     "items of earlier versions are filtered as they are stored": lambda: [
-        (enumeration.Enumeration, "_filtered", lambda _, visible: visible),
+        (entries.VisibleRows, "filtered", lambda _, visible: visible),
     ],
     "entries are compared with fields as they are stored": lambda: [
-        (enumeration, "_readable", lambda _, row: row),
+        (entries, "_readable", lambda _, row: row),
     ],
     "a backfill that was killed counts as complete": lambda: [
         (backfill, "open_tasks", lambda progress, _, tasks: () if progress else tuple(range(tasks))),

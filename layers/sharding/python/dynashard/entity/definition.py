@@ -208,11 +208,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Raises `InvalidKeyError` for a value that its field does not have, such as a datetime with a time for a date.
         """
-        kinds = self._texts
         others = {
-            name: _typed(name, kinds[name], value)
-            for name, value in values.items()
-            if name in kinds and value.__class__ is not kinds[name]
+            name: _typed(name, kind, value)
+            for name, kind in self._texts.items()
+            if name in values and (value := values[name]).__class__ is not kind
         }
         return {**values, **others} if others else values
 

@@ -58,7 +58,8 @@ class Allowance:
     def take(self, queries: int) -> None:
         """Count Queries before they are sent; if `QueryTooWideError` is raised, none of them may be sent."""
         with self._lock:
-            self.demand(queries, "read less at a time, with a lower limit, fewer partitions or a shorter range")
+            if queries > self.queries - self._used:
+                self.demand(queries, "read less at a time, with a lower limit, fewer partitions or a shorter range")
             self._used += queries
 
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import GenericAlias, NoneType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import UNSET, UnsetType, defstruct
 from orjson import JSONDecodeError, loads
 
 from dynashard.compiled.reader import RowReader, document_reader, entity_reader, fields_reader
-from dynashard.compiled.rows import Capacity, Row, parser_of
+from dynashard.compiled.rows import Capacity, Row, Text, parser_of
 from dynashard.entity import EntityDefinition, IndexDefinition, judged
 from dynashard.errors import UndecodableItemError
-from dynashard.reads.sources import Chunk, Convert, Position, Reading, StreamRead
+from dynashard.reads.sources import Chunk, Convert, Position, Reading, Source, StreamRead
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Reader, Wire
 
@@ -97,11 +97,14 @@ class _Answers:
         """Return the reader of the answer to a `StreamRead`."""
 
         def reader(body: bytes | bytearray) -> Wire | None:
-            page = None
             if (compiled := self._compiled(reading.slot)) is not None:
-                with suppress(*_UNUSUAL):
+                try:
                     page = self._page(compiled, reading, read, body)
-            return page or self._decoded(reading, read, body)
+                except _UNUSUAL:
+                    page = None
+                if page is not None:
+                    return page
+            return self._decoded(reading, read, body)
 
         return reader
 
@@ -111,6 +114,8 @@ class _Answers:
         if answer is None or (reading.slot is not None and any(row.moved is not UNSET for row in answer.Items)):
             # Markers in an index are followed, so their answers are read as they are stored.
             return None
+        if reading.fields is not None:
+            _complete(answer.Items, reading.slot, Text(cast("Source", read.source).partition))
         found = {name: value for name in _MEMBERS if (value := getattr(answer, name)) is not UNSET}
         last, rows = found.get("LastEvaluatedKey"), answer.Items
         end: Any = None
@@ -120,7 +125,7 @@ class _Answers:
             end = _key_of(rows[-1], reading)[reading.sort_attribute]["S"]
         if (last is not None or rows) and (end is UNSET or not (read.bounds or reading.bounds).contains(end)):
             return None
-        items, shown = self._items(compiled.rows, reading, rows, body)
+        items, shown = self._items(compiled.rows, reading, read, rows, body)
         if shown and shown[-1].sk.S is UNSET:
             return None
         at = reading.position(_key_of(shown[-1], reading)) if shown else None
@@ -128,7 +133,7 @@ class _Answers:
         return {**found, "Items": Chunk(items, position, at, _tied(shown, position, reading))}
 
     def _items(
-        self, reader: RowReader, reading: Reading, rows: list[Row], body: bytes | bytearray
+        self, reader: RowReader, reading: Reading, read: StreamRead, rows: list[Row], body: bytes | bytearray
     ) -> tuple[list[Any], list[Row]]:
         """What is made of the rows that readers may see, and these rows."""
         make, now, stored = reader.make, reading.now, None
@@ -141,7 +146,9 @@ class _Answers:
             if item is None:
                 if _hidden(reading, row):
                     continue
-                stored = stored or loads(body)["Items"]
+                if stored is None:
+                    stored = loads(body)["Items"]
+                    reading.complete(stored, read)
                 if not reading.visible(stored[number]):
                     continue
                 item = self._decode(stored[number])
@@ -164,6 +171,16 @@ class _Answers:
                 end = reading.position(chunk.rows[-1]) if chunk.rows else None
                 answer["Items"] = Chunk([self._decode(row) for row in chunk.rows], chunk.last, end)
         return answer
+
+
+def _complete(rows: list[Row], slot: str | None, partition: Text) -> None:
+    """Give rows the partition key that they were asked for by, as `Reading.complete` gives it to stored items."""
+    if slot is None:
+        for row in rows:
+            row.pk = partition
+    else:
+        for row in rows:
+            row.entry_pk = partition
 
 
 def _hidden(reading: Reading, row: Row) -> bool:

@@ -9,7 +9,6 @@ are long; when one of them ends, the next shard begins.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 from math import ceil
 from typing import Any, Final
 
@@ -61,6 +60,9 @@ def list_by_shard(fetch: Fetch, positions: States, *, limit: int, in_turn: bool)
             continue
         rows, state = _accepted(layouts, state, due, chunks, room, in_turn=in_turn)
         items += rows
+        if len(items) == limit:
+            # What follows is about another wave.
+            break
         filled = [chunk for chunk in chunks if chunk.rows]
         ends = [chunk.end or layouts[0].reading.position(chunk.rows[-1]) for chunk in filled]
         longest = max([longest, *(position.weight for position in ends)])
@@ -79,16 +81,20 @@ def _due(layouts: Sequence[Layout], state: Sequence[Positions], turn: int, width
     A stream without a position of its own adds one to the cursor. It begins if there is room for one more, as long as
     `longest` or the longest that is open.
     """
-    counts = [len(layout.streams) for layout in layouts]
-    firsts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
-    left = sum(each.left(n) << first for each, n, first in zip(state, counts, firsts, strict=True))
-    alone = sum(each.alone(n) << first for each, n, first in zip(state, counts, firsts, strict=True))
-    weights = [position.weight for each in state for position, _ in each.open]
+    firsts, weights = [], list[int]()
+    left = alone = total = 0
+    for layout, each in zip(layouts, state, strict=True):
+        count = len(layout.streams)
+        left |= each.left(count) << total
+        alone |= each.alone(count) << total
+        weights += each.weights
+        firsts.append(total)
+        total += count
     room = min(WINDOW - len(weights), (MAX_WEIGHT - sum(weights)) // max([longest, 1, *weights]))
     # After shards have split, none may have a position of its own. Then one begins in any case.
     room = max(room, int(not alone))
     due: _Due = []
-    for number in bits(left if room > 0 else alone, turn % sum(counts)):
+    for number in bits(left if room > 0 else alone, turn % total):
         begins = not alone >> number & 1
         if room >= begins:
             room -= begins
@@ -108,7 +114,7 @@ def _accepted(
     for (_, part, shard), chunk in zip(due, chunks, strict=True):
         more, after[part] = layouts[part].accept(after[part], shard, chunk, room - len(rows))
         rows += more
-    heavy = sum(each.weight for each in after) > MAX_WEIGHT
+    heavy = sum([each.weight for each in after]) > MAX_WEIGHT
     if heavy and len(due) > 1:
         # The others are read again later, when the first has ended.
         return _accepted(layouts, state, due[:1], chunks[:1], room, in_turn=in_turn)

@@ -2,18 +2,17 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
 from xxhash import xxh64_digest
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey, plain_types
-from dynashard.errors import UndecodableItemError
 from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
-from dynashard.reads.entries import is_current
+from dynashard.reads.entries import VisibleRows
 from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import filter_expression
@@ -22,10 +21,9 @@ from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
-from dynashard.repository.conditions import is_damaged, is_live, is_marker
 from dynashard.repository.projection import MOST_NAMED
 from dynashard.routing import hash_of, home, index_hash, logical_partition_of, stored_partitions
-from dynashard.schema import BORN, PK, PREV, REV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import BORN, PK, PREV, REV, SK, index_sk
 from dynashard.topology import Epochs, Phase, View
 from dynashard.transport.interface import Wire
 
@@ -53,14 +51,13 @@ class Enumeration:
         self._query = query
         self._in_memory = in_memory
         self._fits = fits
-        self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
         self._replica = self._pick_replica()
         self._last: tuple[object, tuple[Layout, ...]] = (None, ())
         moves = query.entity.rule.moves
-        self._upgrades = any(each.versions.upgrades for each in decoders.values())
-        self._newest = max(each.versions.number for each in decoders.values())
-        self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
+        upgrades = any(each.versions.upgrades for each in decoders.values())
+        self._rows = rows = VisibleRows(query, decoders, self.filters, upgrades, store.now())
+        self._moved_items = MovedItems(store, query.entity, rows.live, rows.returned) if moves else None
 
     def fetch(self, budget: Budget, convert: Convert | None = None) -> Fetch:
         """Return a new sender of this listing's requests."""
@@ -85,7 +82,7 @@ class Enumeration:
 
     def as_stored(self, keys: Iterable[str]) -> Layout:
         """Return a layout of shards with all live items that are in them, at home or not."""
-        return Layout(sources_of(keys), self._reading(self._live))
+        return Layout(sources_of(keys), self._reading(self._rows.live))
 
     def layouts(self) -> Sequence[Layout]:
         """Return the layouts now, one for each logical partition. Cost: none while the leases of their views hold."""
@@ -110,7 +107,7 @@ class Enumeration:
         """Whether the listed index has all items that belong to it. Cost: none while the leases of its views hold."""
         if self._query.index is None:
             return True
-        known = [(each, index) for each in self._decoders.values() if (index := self._index_of(each)) is not None]
+        known = [(each, index) for each in self._decoders.values() if (index := self._rows.index_of(each)) is not None]
         return all(self._store.router.topology.index_view(*each).complete for each in known)
 
     def _layout(self, index: IndexDefinition | None, partition: str, view: View) -> Layout:
@@ -140,7 +137,7 @@ class Enumeration:
         entries = partition if entity.prefix else f"{replica.prefix}{replica.separator}{partition}"
         return Layout(
             streams=Sources(CALCULATED, entries, replica.separator, view.count),
-            reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
+            reading=replace(self._reading(self._rows.live), slot=replica.slot, unique=True),
             signature=(replica.slot, view.count),
             hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
             in_memory=self._in_memory,
@@ -151,7 +148,7 @@ class Enumeration:
         entity, rule, bounds = self._query.entity, self._query.entity.rule, self._query.bounds
         return Layout(
             streams=EpochSources(rule, partition, entity.separator, epochs, bounds),
-            reading=self._reading(self._live, self._whole_items()),
+            reading=self._reading(self._rows.live, projected=True),
             signature=epochs,
             home_hash=lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"])),
             foreign=view.resized,
@@ -169,10 +166,10 @@ class Enumeration:
         moving = rule.moves and not view.stable
         follows = moving and view.phase is not Phase.SETTLE
         # In SETTLE, too, markers are read: to find items that are just being moved home.
-        visible = self._listed if moving else self._live
+        visible = self._rows.listed if moving else self._rows.live
         return Layout(
             streams=Sources(rule, partition, entity.separator, count),
-            reading=self._passing(visible) if follows else self._reading(visible, self._whole_items()),
+            reading=self._passing(visible) if follows else self._reading(visible, projected=True),
             signature=(count, follows, moving),
             hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.moves else None,
             follows=follows,
@@ -188,8 +185,8 @@ class Enumeration:
         # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
         # Without rewriting, a write moves an entry to its place under the present count.
         moving = view.markers or not view.stable or bool(view.former)
-        reading = self._passing(self._entered) if moving else self._reading(self._entered, self._whole_items())
-        members = [(each, own) for each in self._decoders.values() if (own := self._index_of(each)) is not None]
+        reading = self._passing(self._rows.entered) if moving else self._reading(self._rows.entered, projected=True)
+        members = [(each, own) for each in self._decoders.values() if (own := self._rows.index_of(each)) is not None]
         needed = [name for each, own in members for name in each.attributes_of(own.fields)]
         # The entry of an adopted item, which has no revision, may contradict it.
         reading = replace(reading, needed=(REV, *dict.fromkeys(needed)))
@@ -211,106 +208,46 @@ class Enumeration:
         """A projection of all that entities have, so that the keys of indexes are not sent; None for whole items."""
         # An ordered listing learns from the sizes of stored items what a Query is billed for.
         # An upgrade may read any attribute.
-        if self._query.fields is not None or self._query.order == Order.ORDERED or self._upgrades:
+        if self._query.order == Order.ORDERED or self._rows.upgrades:
             return None
         wanted = tuple(name for each in self._decoders.values() for name in each.attributes)
         return None if len(wanted) > MOST_NAMED else (*wanted, REV, PREV, BORN)
-
-    def _live(self, row: Wire) -> bool:
-        return (is_live(row, self._now) or is_damaged(row)) and self._ours(row)
-
-    def _listed(self, row: Wire) -> bool:
-        return (is_live(row, self._now) or is_marker(row)) and self._ours(row)
-
-    def _filtered(self, visible: Callable[[Wire], bool]) -> Callable[[Wire], bool]:
-        """Return `visible` for rows of which DynamoDB has not filtered those of earlier versions."""
-        if not self._upgrades or not self.filters.terms:
-            return visible
-
-        def passes(row: Wire) -> bool:
-            if not visible(row):
-                return False
-            # Some are asked about by a few of their attributes, before they are read.
-            return is_marker(row) or PK not in row or self.filters.matches(_readable(self._entity_of(row), row))
-
-        return passes
-
-    def _entered(self, row: Wire) -> bool:
-        """Whether an index entry is to be listed: one that contradicts its item's fields is not."""
-        return self._listed(row) and (is_marker(row) or self._current(row))
-
-    def _current(self, row: Wire) -> bool:
-        entity = self._entity_of(row)
-        index, row = self._index_of(entity), _readable(entity, row)
-        # An item that contradicts its own key is not stale, but undecodable, which the listing reports.
-        return index is None or is_current(entity, index, row) or not _at_its_key(entity, row)
-
-    def _entity_of(self, row: Wire) -> EntityDefinition[Any]:
-        return self._decoders.get(row[TYPE].get("S", "") if TYPE in row else "", self._query.entity)
-
-    def _index_of(self, entity: EntityDefinition[Any]) -> IndexDefinition | None:
-        """The index of an entity in the slot of the query."""
-        return next((each for each in entity.indexes.values() if each.slot == self._query.slot), None)
-
-    def _ours(self, row: Wire) -> bool:
-        # Adopted data has no type yet, and the marker of a key that was created elsewhere has only its key. What has
-        # something else in place of a type is nobody's, and is reported.
-        return TYPE not in row or row[TYPE].get("S", self._query.entity.name) in self._decoders
 
     def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
         reading = self._reading(visible)
         return replace(reading, filters=reading.filters.passing_markers)
 
-    def _reading(self, visible: Callable[[Wire], bool], fields: tuple[str, ...] | None = None) -> Reading:
-        query, dedup = self._query, self.dedup
-        if query.fields is not None and not self._upgrades:
-            # An item whose fields contradict its keys is left out.
-            keys = (*query.entity.key_fields, *(index.partition.fields if (index := query.index_definition) else ()))
-            fields = query.entity.attributes_of(dict.fromkeys((*query.fields, *keys)))
-        if fields is not None and dedup is not None:
+    def _reading(self, visible: Callable[[Wire], bool], *, projected: bool = False) -> Reading:
+        """How sources are read; with `projected`, whole items without the keys of indexes."""
+        query, filters = self._query, self.filters
+        fields = self._whole_items() if projected and query.fields is None else None
+        if self._rows.upgrades:
+            filters = filters.passing_older(max(each.versions.number for each in self._decoders.values()))
+        elif query.fields is not None:
+            fields = _chosen(query.entity, tuple(query.fields), query.index)
+        if fields is not None and (dedup := self.dedup) is not None:
             fields = (*fields, *(name for name in (dedup.attribute, dedup.updated) if name))
         return Reading(
             table=self._store.table,
             slot=query.slot,
             bounds=query.bounds,
             forward=query.forward,
-            visible=self._filtered(visible),
-            filters=self.filters.passing_older(self._newest) if self._upgrades else self.filters,
+            visible=self._rows.filtered(visible),
+            filters=filters,
             fields=fields,
             consistent=query.consistent,
-            now=self._now,
+            now=self._rows.now,
         )
 
-    def _returned(self, marker: Wire, item: Wire) -> bool:
-        """Whether the item that a marker leads to is what the listing asks for, and still belongs where it was met."""
-        if not self.filters.matches(_readable(self._entity_of(item), item)):
-            return False
-        index = self._query.index_definition
-        if index is None:
-            return True
-        partition, sort = index_pk(index.slot), index_sk(index.slot)
-        if partition not in item or item[sort] != marker[sort]:
-            return False
-        was, now = ({row[partition]["S"]} for row in (marker, item))
-        for stored in (was, now):
-            stored |= {key.rpartition(index.separator)[0] for key in stored}
-        return not was.isdisjoint(now & set(self._query.partitions)) and self._current(item)
 
+@lru_cache(maxsize=256)
+def _chosen(entity: EntityDefinition[Any], fields: tuple[str, ...], index: str | None) -> tuple[str, ...]:
+    """Return the attributes of chosen fields, and of the fields of the keys: an item that contradicts them is left out.
 
-def _readable(entity: EntityDefinition[Any], row: Wire) -> Wire:
-    """Return a stored item in the form of the present version, or as it is if that fails, which decoding reports."""
-    if not entity.versions.differs(row) or is_marker(row):
-        return row
-    with suppress(UndecodableItemError):
-        return dict(entity.versions.readable(entity, row))
-    return row
-
-
-def _at_its_key(entity: EntityDefinition[Any], row: Wire) -> bool:
-    try:
-        return entity.misplaced(entity.decode_fields(row, entity.key_fields), row) is None
-    except UndecodableItemError:
-        return False
+    `index` is the one that is listed; None for the table.
+    """
+    partition = () if index is None else entity.indexes[index].partition.fields
+    return entity.attributes_of(dict.fromkeys((*fields, *entity.key_fields, *partition)))
 
 
 def _counts(view: View) -> str:

@@ -102,12 +102,12 @@ class Fetch(Struct):
         # Layouts are made just before the first wave. A later one may rely on those of an earlier wave.
         if self.rounds:
             self._require(layouts)
-        self.allowance.take(sum(call.operation == "Query" for call in calls))
+        self.allowance.take([call.operation for call in calls].count("Query"))
         self.rounds += 1
         answers = self.transport.call_all(calls, concurrency=len(calls))
         for call, answer in zip(calls, answers, strict=True):
             self.consumed.add(consumed_of(call.operation, answer))
-        if self.clock() > min(layout.expires for layout in layouts):
+        if self.clock() > min([layout.expires for layout in layouts]):
             # The Queries may have been executed when items had already left these shards.
             self._require(layouts)
         return answers
@@ -133,7 +133,9 @@ class Fetch(Struct):
                 converts = (
                     self.convert and states and layouts[read.part].converts(states[read.part], read.source.number)
                 )
-                sent[i] = call._replace(reader=self.convert(reading, read)) if self.convert and converts else call
+                if self.convert and converts:
+                    call = Call(call.operation, call.request, reader=self.convert(reading, read))
+                sent[i] = call
         answers = self.send(layouts, list(sent.values())) if sent else []
         for i, answer in zip(sent, answers, strict=True):
             chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i])

@@ -1,7 +1,7 @@
 """Listing the items of a logical partition, over the table or an index, in the order asked for."""
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -86,12 +86,15 @@ class Listing(Generic[E]):
                 dedup.recent = recent
         # More items may pass a filter than the page has room for: then its last stored item is the position.
         fetch = asked.fetch(query.budget, None if query.filters else self._convert(query.fields, revision_as))
-        with self._reporting_throttles(query):
+        try:
             _refuse_wide(fetch, query)
             if query.order == Order.ORDERED:
                 rows, after, fences = self._ordered(fetch, query, dedup, positions, fences)
             else:
                 rows, after = self._by_shard(fetch, query, positions)
+        except ThrottledError as error:
+            self._report(query, error)
+            raise
         state = None
         if after is not None:
             known = fences and fences.pack()
@@ -159,10 +162,13 @@ class Listing(Generic[E]):
         """Read all items, a Query's worth at a time, with those that are left out."""
         judge = self._judge(query)
         for each, asked in self._each(query, verb):
-            with self._reporting_throttles(each):
-                fetch = partial(asked.fetch, query.budget, self._convert(query.fields))
+            fetch = partial(asked.fetch, query.budget, self._convert(query.fields))
+            try:
                 for rows in scan_shards(fetch, self._store.retry_policy, workers):
                     yield judge.split(rows)
+            except ThrottledError as error:
+                self._report(each, error)
+                raise
 
     def _judge(self, query: Query, revision_as: str | None = None) -> Judge:
         return Judge(self._decoders, query, revision_as)
@@ -173,12 +179,15 @@ class Listing(Generic[E]):
         keys = asked.stored_keys()
         layout = asked.as_stored(keys)
         items, sizes = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        with self._reporting_throttles(query):
-            fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
+        fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
+        try:
             for rows in scan_shards(fetch, self._store.retry_policy, workers):
                 for row in rows:
                     items[row[PK]["S"]] += 1
                     sizes[row[PK]["S"]] += item_size(row)
+        except ThrottledError as error:
+            self._report(query, error)
+            raise
         return [ShardLoad(key, count, sizes[key]) for key, count in items.items()]
 
     def _each(self, query: Query, verb: str) -> list[tuple[Query, Enumeration]]:
@@ -221,28 +230,22 @@ class Listing(Generic[E]):
             dedup.recent = dedup.remembered(fetch.items(rows), self._store.now())
         return rows, after, fences
 
-    @contextmanager
-    def _reporting_throttles(self, query: Query) -> Iterator[None]:
-        """Report a throttle to the store's callback before the caller gets the error."""
-        try:
-            yield
-        except ThrottledError as error:
-            # Which of several partitions was throttled is not known.
-            known = query.index is None and not query.several
-            self._store.throttled(self._entity, query.partitions[0] if known else None, error)
-            raise
+    def _report(self, query: Query, error: ThrottledError) -> None:
+        """Report a throttle to the store's callback, before the caller gets the error."""
+        # Which of several partitions was throttled is not known.
+        known = query.index is None and not query.several
+        self._store.throttled(self._entity, query.partitions[0] if known else None, error)
 
     def _convert(self, fields: Sequence[str] | None, revision_as: str | None = None) -> Convert | None:
         """What makes entities, fields or documents of answers, so no stored items are held; None if nothing does."""
         if len(self._decoders) > 1:
             return None
-        from dynashard.reads import answers  # noqa: PLC0415 - with msgspec, which is loaded when something is read
+        # With msgspec, which is loaded when something is read.
+        from dynashard.reads.answers import documents_of, entities_of, fields_of  # noqa: PLC0415
 
         if fields is not None:
-            return answers.fields_of(self._entity, tuple(fields))
-        if revision_as is not None:
-            return answers.documents_of(self._entity, revision_as)
-        return answers.entities_of(self._entity)
+            return fields_of(self._entity, tuple(fields))
+        return entities_of(self._entity) if revision_as is None else documents_of(self._entity, revision_as)
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:

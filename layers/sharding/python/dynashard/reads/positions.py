@@ -47,15 +47,23 @@ class Positions(Struct, frozen=True):
         return self.done == (1 << self.size) - 1
 
     @property
+    def weights(self) -> list[int]:
+        """The bytes of each open position."""
+        return [position.weight for position, _ in self.open]
+
+    @property
     def weight(self) -> int:
         """The bytes of all open positions."""
-        return sum(position.weight for position, _ in self.open)
+        return sum(self.weights)
 
     def at(self, virtual: int) -> Position | None:
         """Return the position of a virtual shard: None before its first item, `DONE` after its last."""
         if self.done >> virtual & 1:
             return DONE
-        return next((position for position, where in self.open if where >> virtual & 1), None)
+        for position, where in self.open:
+            if where >> virtual & 1:
+                return position
+        return None
 
     def under(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which hashes place items."""
@@ -85,6 +93,8 @@ class Positions(Struct, frozen=True):
 
     def alone(self, count: int) -> int:
         """Return the shards that can be read on without one more position: all begun, with one that no other has."""
+        if not self.open:
+            return 0
         alone, begun = 0, self.done
         for _, where in self.open:
             begun |= where
@@ -94,6 +104,8 @@ class Positions(Struct, frozen=True):
 
     def start(self, shard: int, count: int, *, forward: bool) -> Position | None:
         """Return where to continue in a shard; None for its beginning."""
+        if not self.open:
+            return None
         left = self._served(shard, count) & ~self.done
         known = [position for position, where in self.open if where & left]
         # Masks of different positions have no bit in common, so their sum is their union. What none of them has has

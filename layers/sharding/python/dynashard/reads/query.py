@@ -102,15 +102,12 @@ class Query(Struct, frozen=True, dict=True):
     former: "Query | None" = None
 
     def __post_init__(self) -> None:
-        # What is not a partition is refused first.
-        _ = self._named
+        # What is not a partition is refused first. It is kept here because a cached property takes a lock.
+        named = _named(self)
+        vars(self).update(_named=named, partitions=tuple(named))
         force_setattr(self, "filters", filters_of(self.filters))
-        if isinstance(self.fields, str):
-            raise InvalidQueryError(f"fields is {self.fields!r}; write a list, [{self.fields!r}]", field="fields")
         if self.fields is not None:
-            if not isinstance(self.fields, Iterable):
-                raise InvalidQueryError(f"fields is {self.fields!r}; write a list of names", field="fields")
-            force_setattr(self, "fields", tuple(self.fields))
+            force_setattr(self, "fields", _names(self.fields))
         check_flag("consistent", self.consistent)
         check_flag("strict", self.strict)
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
@@ -127,8 +124,9 @@ class Query(Struct, frozen=True, dict=True):
             raise InvalidQueryError(message, field="budget")
         if self.consistent and self.index is not None:
             raise InvalidQueryError("an index cannot be read consistently; list the table", field="consistent")
-        check_projected(self.entity, self.fields or ())
+        check_projected(self.entity, () if self.fields is None else tuple(self.fields))
         _check_range(self.prefix, self.start, self.end)
+        vars(self)["bounds"] = Bounds.of(prefix=self.prefix, start=self.start, end=self.end)
         if self.distinct is not None:
             _check_distinct(self.index_definition or self.entity, self.distinct, self.order)
 
@@ -209,6 +207,16 @@ class QueryArguments(TypedDict, total=False):
     strict: bool
 
 
+def _names(given: Any) -> tuple[str, ...]:
+    """Return the names of chosen fields as a tuple; refuse what is none."""
+    if given.__class__ is not tuple:
+        if isinstance(given, str):
+            raise InvalidQueryError(f"fields is {given!r}; write a list, [{given!r}]", field="fields")
+        if not isinstance(given, Iterable):
+            raise InvalidQueryError(f"fields is {given!r}; write a list of names", field="fields")
+    return tuple(given)
+
+
 def check_flag(name: str, value: object) -> None:
     """Refuse a value that is neither True nor False, such as the text `false`, which would count as true."""
     if not isinstance(value, bool):
@@ -218,15 +226,19 @@ def check_flag(name: str, value: object) -> None:
 def _named(query: Query) -> dict[str, Mapping[str, Any]]:
     """The fields of each logical partition, each once, by name."""
     listed = _listed(query.entity, query.index)
-    asked = [query.partition] if isinstance(query.partition, Mapping) else list(query.partition)
+    given = query.partition
+    asked = [given] if given.__class__ is dict or isinstance(given, Mapping) else list(given)
     if not 1 <= len(asked) <= MAX_PARTITIONS:
         message = f"{len(asked)} partitions are named; one call lists 1 to {MAX_PARTITIONS}"
         raise InvalidQueryError(message, field="partition")
     known = listed.partition.fields
-    for name in (name for fields in asked for name in fields if name not in known):
-        message = f"{name} is not a field of the partition, {', '.join(known)}{hint(name, known)}"
-        raise InvalidQueryError(message, field=name)
-    return dict(sorted({listed.logical_partition(fields): fields for fields in asked}.items()))
+    for fields in asked:
+        for name in fields:
+            if name not in known:
+                message = f"{name} is not a field of the partition, {', '.join(known)}{hint(name, known)}"
+                raise InvalidQueryError(message, field=name)
+    found = {listed.logical_partition(fields): fields for fields in asked}
+    return found if len(found) == 1 else dict(sorted(found.items()))
 
 
 def _listed(entity: EntityDefinition[Any], index: str | None) -> EntityDefinition[Any] | IndexDefinition:

@@ -5,6 +5,7 @@ first fields of its sort key. Sort fields choose the sort keys that begin with t
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, IndexDefinition
@@ -94,40 +95,75 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
         InvalidQueryError: an unknown argument or field, with the nearest valid name; fields that select no listing.
         InvalidKeyError, InvalidValueError: as of `Query`.
     """
-    options: dict[str, Any] = {}
-    fields: dict[str, Any] = {}
-    for name, value in arguments.items():
-        (options if name in OPTIONS else fields)[name] = value
-    _reverse(options)
-    operators = {name: fields.pop(name) for name in [*fields] if is_operators(fields[name])}
+    options, fields, operators = _parted(arguments)
     _require_known(entity, fields, operators)
-    if isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
+    if partition.__class__ is not dict and isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
         given_each = [entity.key_values(_merged(each, fields)) for each in partition]
         return Query(entity, given_each, **_filtered(options, operators))
-    given: Mapping[str, Any] = _merged(partition, fields) if isinstance(partition, Mapping) else fields
     index = options.get("index")
-    if partition is not None and not isinstance(partition, Mapping):
-        given = {**given, _open_field(entity, index, partition, given): partition}
-    given = entity.key_values(given)
-    if index is None:
-        ranged = [each.field for each in filters_of(operators) if each.operator in RANGES]
-        index = options["index"] = index_of(entity, given, ranged=ranged)
-    elif index not in listed_indexes(entity):
+    given = entity.key_values(_given(entity, index, partition, fields))
+    if index is not None and index not in listed_indexes(entity):
         # The query's own check has the error.
         return Query(entity, given, **_filtered(options, operators))
+    ranged = [each.field for each in filters_of(operators) if each.operator in RANGES] if operators else ()
+    index, selecting = _selected(entity, index, tuple(given), tuple(ranged))
+    options["index"] = index
     listed: Listed = entity if index is None else entity.indexes[index]
-    own = {name: value for name, value in given.items() if name in listed.partition.fields}
-    sort = {name: value for name, value in given.items() if name not in own}
-    _require_selected(entity, listed, given, sort)
-    chosen = sort_range(listed.sort, sort)
+    own = {name: value for name, value in given.items() if name not in selecting}
+    sort = {name: given[name] for name in selecting}
+    chosen = sort_range(listed.sort, sort) if sort else {}
     if chosen and (clash := [name for name in ("prefix", "start", "end") if options.get(name) is not None]):
         message = f"{next(iter(sort))} already selects the beginning of sort keys; leave out {clash[0]}"
         raise InvalidQueryError(message, field=clash[0])
-    asked = _filtered({**options, **chosen}, operators)
+    asked = _filtered({**options, **chosen} if chosen else options, operators)
     kept = narrowed(entity, listed, sort, asked)
     if kept is asked:
         return Query(entity, own, **asked)
     return Query(entity, own, **kept, former=Query(entity, own, **asked))
+
+
+def _parted(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the options, the fields that have a value, and those with operators."""
+    options: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
+    operators: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name in OPTIONS:
+            options[name] = value
+        elif is_operators(value):
+            operators[name] = value
+        else:
+            fields[name] = value
+    if "reverse" in options:
+        _reverse(options)
+    return options, fields, operators
+
+
+def _given(
+    entity: EntityDefinition[Any], index: str | None, partition: Any, fields: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the fields that are given by name or in a mapping, and the one whose value is given by itself."""
+    if partition is None:
+        return fields
+    if partition.__class__ is dict or isinstance(partition, Mapping):
+        return _merged(partition, fields) if fields else partition
+    return {**fields, _open_field(entity, index, partition, fields): partition}
+
+
+@lru_cache(maxsize=1024)
+def _selected(
+    entity: EntityDefinition[Any], index: str | None, names: tuple[str, ...], ranged: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the listing that fields with these names select, and those of them that are not of its partition.
+
+    It is the index that is asked for, if one is. Raises `InvalidQueryError` if they select none.
+    """
+    if index is None:
+        index = index_of(entity, names, ranged=ranged)
+    listed: Listed = entity if index is None else entity.indexes[index]
+    sort = tuple(name for name in names if name not in listed.partition.fields)
+    _require_selected(entity, listed, names, sort)
+    return index, sort
 
 
 def narrowed(
@@ -144,6 +180,8 @@ def narrowed(
         options: the arguments of `Query` after the partition.
     """
     conditions = filters_of(options.get("filters", ()))
+    if not conditions:
+        return options
     texts = [options.get(name) for name in ("prefix", "start", "end")]
     if not any(each.operator in RANGES for each in conditions) or not all(
         text is None or (isinstance(text, str) and text) for text in texts
@@ -186,7 +224,7 @@ def _takes(
 
 def _reverse(options: dict[str, Any]) -> None:
     """Replace `reverse` by the order and direction that it stands for: what is reversed has an order."""
-    reverse = options.pop("reverse", None)
+    reverse = options.pop("reverse")
     if reverse is None:
         return
     check_flag("reverse", reverse)
@@ -215,7 +253,7 @@ def _key_fields(entity: EntityDefinition[Any]) -> set[str]:
 
 
 def _merged(partition: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(partition, Mapping):
+    if partition.__class__ is not dict and not isinstance(partition, Mapping):
         message = f"A partition is {partition!r}; write its fields, such as {{'tenant_id': 'abc'}}."
         raise InvalidQueryError(message, field="partition")
     if twice := partition.keys() & fields.keys():
@@ -236,7 +274,7 @@ def _open_field(entity: EntityDefinition[Any], index: str | None, value: object,
 
 
 def _require_selected(
-    entity: EntityDefinition[Any], listed: Listed, given: Mapping[str, Any], sort: Mapping[str, Any]
+    entity: EntityDefinition[Any], listed: Listed, given: Collection[str], sort: Collection[str]
 ) -> None:
     """Refuse fields that are not of the selected listing, with the listings that there are."""
     unknown = [name for name in sort if name not in listed.sort.first_fields]

@@ -6,7 +6,7 @@ Where a source continues is a keyset position: the last sort key, and in an inde
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -160,7 +160,8 @@ class Reading(Struct, frozen=True):
     """How every source of a listing is read: builds Query requests, and reads their answers.
 
     `visible` returns whether readers may see a stored item, for which it looks at the attributes `needed`. `fields` are
-    projected, None for whole items. `resize` goes into positions. `unique` says that sort keys alone are positions, as
+    projected, None for whole items, and with them all that a listing needs but the partition key, which is that of the
+    Query. `resize` goes into positions. `unique` says that sort keys alone are positions, as
     in the table. `now` is the time in epoch seconds by which items have expired; those that ever do are left to
     `visible` if it is not known.
     """
@@ -179,18 +180,21 @@ class Reading(Struct, frozen=True):
     now: float = inf
 
     @property
+    def partition_attribute(self) -> str:
+        """The name of the partition key attribute."""
+        return PK if self.slot is None else index_pk(self.slot)
+
+    @property
     def sort_attribute(self) -> str:
         """The name of the sort key attribute."""
         return SK if self.slot is None else index_sk(self.slot)
 
-    @property
-    def _partition_attribute(self) -> str:
-        return PK if self.slot is None else index_pk(self.slot)
-
     def position(self, row: Mapping[str, Any]) -> Position:
         """Return the position of a stored item, or of the key that DynamoDB stopped at."""
-        if self.slot is None or self.unique:
-            return Position(row[self.sort_attribute]["S"])
+        if self.slot is None:
+            return Position(row[SK]["S"])
+        if self.unique:
+            return Position(row[index_sk(self.slot)]["S"])
         item = (row[PK]["S"], row[SK]["S"])
         return Position(row[index_sk(self.slot)]["S"], item, row[index_pk(self.slot)]["S"], self.resize)
 
@@ -199,31 +203,32 @@ class Reading(Struct, frozen=True):
         bounds, after = self._rest(source, bounds or self.bounds, after)
         if bounds.empty:
             return None
-        condition, values = bounds.condition(self.sort_attribute, forward=self.forward)
-        partition = f"{self._partition_attribute} = :partition"
+        slot = self.slot
+        keys = self.partition_attribute, self.sort_attribute
+        condition, values = bounds.condition(keys[1], forward=self.forward)
+        partition = f"{keys[0]} = :partition"
         request: Wire = {
             "TableName": self.table,
             "KeyConditionExpression": f"{partition} AND {condition}" if condition else partition,
             "ExpressionAttributeValues": {":partition": {"S": source.partition}, **values, **self.filters.values},
             "Limit": limit,
         }
-        if self.slot is not None:
-            request["IndexName"] = self.slot
+        if slot is not None:
+            request["IndexName"] = slot
         if not self.forward:
             request["ScanIndexForward"] = False
         if self.consistent:
             request["ConsistentRead"] = True
         if after is not None:
             key = dict(zip((PK, SK), after.item or (), strict=False))
-            key |= {self._partition_attribute: source.partition, self.sort_attribute: after.sort}
+            key |= {keys[0]: source.partition, keys[1]: after.sort}
             request["ExclusiveStartKey"] = {name: {"S": text} for name, text in key.items()}
         names = dict(self.filters.names)
         if self.filters.text:
             request["FilterExpression"] = self.filters.text
         if self.fields is not None:
-            keys = (self._partition_attribute, self.sort_attribute)
             request["ProjectionExpression"], placeholders = _projection(
-                (*self.fields, *self.needed, *ALWAYS_READ, *keys)
+                (*self.fields, *self.needed, *ALWAYS_READ, keys[1]), keys[0]
             )
             names |= placeholders
         if names:
@@ -251,6 +256,7 @@ class Reading(Struct, frozen=True):
         items: list[Wire] | Chunk = answer["Items"]
         if isinstance(items, Chunk):
             return items
+        self.complete(items, read)
         bounds = read.bounds or self.bounds
         attribute = self.sort_attribute
         last = answer.get("LastEvaluatedKey")
@@ -261,9 +267,17 @@ class Reading(Struct, frozen=True):
             return Chunk([row for row in rows if bounds.contains(row[attribute]["S"])], None)
         return Chunk(rows, None if last is None else self.position(last))
 
+    def complete(self, items: Iterable[Wire], read: StreamRead) -> None:
+        """Give the stored items of an answer the partition key, which is not asked for if attributes are named."""
+        if self.fields is not None:
+            known = {"S": cast("Source", read.source).partition}
+            for item in items:
+                item[self.partition_attribute] = known
+
 
 @lru_cache(maxsize=256)
-def _projection(attributes: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
-    """Return the expression that projects attributes, and their names by placeholder."""
-    placeholders = {f"#p{i}": name for i, name in enumerate(dict.fromkeys(attributes))}
+def _projection(attributes: tuple[str, ...], known: str) -> tuple[str, Mapping[str, str]]:
+    """Return the expression that projects attributes besides the `known` one, and their names by placeholder."""
+    names = [name for name in dict.fromkeys(attributes) if name != known]
+    placeholders = {f"#p{i}": name for i, name in enumerate(names)}
     return ", ".join(placeholders), placeholders

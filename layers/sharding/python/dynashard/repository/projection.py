@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
 def projection(entity: EntityDefinition[Any], fields: Sequence[str], *, consistent: bool) -> Reading:
     """Return the reading of some fields; raises as `check_projected`."""
-    check_projected(entity, fields)
+    check_projected(entity, tuple(fields))
     if entity.versions.upgrades:
         # What an upgrade reads of an item is not known, and a part costs as many units as the whole.
         return Reading(consistent)
@@ -47,7 +47,8 @@ def without_index_keys(entity: EntityDefinition[Any]) -> Reading:
     return Reading(consistent=False, fields=", ".join(names), names=names)
 
 
-def check_projected(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
+@lru_cache(maxsize=1024)
+def check_projected(entity: EntityDefinition[Any], fields: tuple[str, ...]) -> None:
     """Raise `InvalidQueryError` for a field that is unknown, or an attachment."""
     known = entity.model.model_fields
     for name in fields:
