@@ -59,9 +59,9 @@ class Repository(Generic[E]):
 
         items = self.writes.items
         if self.entity.unique:
-            from dynashard.repository.unique_batches import UniqueBatchWriter  # noqa: PLC0415 - few entities need it
+            from dynashard.repository.single_batches import SingleBatchWriter  # noqa: PLC0415 - few entities need it
 
-            return Batches(items, UniqueBatchWriter(self._store, self.writes))
+            return Batches(items, SingleBatchWriter(self._store, self))
         return Batches(items, BatchItemWriter(self._store, items, self.writes.builder))
 
     def check(self, item: E, *, timely: bool = True) -> None:
