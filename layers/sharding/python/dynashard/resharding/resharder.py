@@ -13,7 +13,8 @@ from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
 from dynashard.resharding.estimate import Estimate
 from dynashard.resharding.forecast import course_of, forecast, share_of
-from dynashard.resharding.job import Guard, Job
+from dynashard.resharding.guard import Guard
+from dynashard.resharding.job import Job
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
