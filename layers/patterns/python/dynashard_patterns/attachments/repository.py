@@ -26,11 +26,10 @@ from dynashard.errors import (
     UndecodableItemError,
 )
 from dynashard.repository import Companion, KeyLike, Repository, Store, Written
-from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.conditions import exists_already
 from dynashard.repository.key_names import name_of, not_found
-from dynashard.repository.projection import Part
+from dynashard.repository.projection import Part, Reading
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.single_batches import SingleBatchWriter

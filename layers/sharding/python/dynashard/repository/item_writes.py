@@ -17,10 +17,10 @@ from dynashard.errors import (
     RevisionMismatchError,
     WriteContendedError,
 )
-from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named, name_of
+from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, ExactlyOnce, KeyLike, Store, Written, write_operation
 from dynashard.repository.updates import FieldUpdates, applied, check_updates

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dynashard.entity import EntityDefinition, definition, revision_in
 from dynashard.errors import InvalidQueryError
-from dynashard.repository.batch import LIVENESS, Reading
 from dynashard.repository.item_reads import ItemReads
 from dynashard.repository.key_names import not_found
-from dynashard.repository.projection import Part, projection
+from dynashard.repository.projection import LIVENESS, Part, Reading, projection
 from dynashard.repository.store import Companion, E, KeyLike, Store, Written, read_operation
 
 if TYPE_CHECKING:
