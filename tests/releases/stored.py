@@ -50,7 +50,7 @@ def resize_class() -> Any:
 def texts_of_answers() -> Any:
     """Return what makes the text of an answer that an idempotency record holds, and what reads it."""
     try:
-        from dynashard_serving.idempotency_records import added, restored  # noqa: PLC0415 - release 0.1.0 has both in one
+        from dynashard_serving.idempotency.records import added, restored  # noqa: PLC0415 - release 0.1.0 has one module
     except ModuleNotFoundError:
         module = import_module("dynashard_serving.idempotency")
         return module._added, module._restored

@@ -18,6 +18,7 @@ from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import LONGEST_SECONDS
 
 KEPT_SECONDS: Final = 24 * 60 * 60
+MAX_KEY_LENGTH: Final = 255
 
 CLAIM: Final = "claim"
 BODY: Final = "body"
@@ -27,6 +28,11 @@ ANSWER: Final = "answer"
 SHARDS: Final = "shards"
 UNTIL: Final = "in_progress_expiration"
 """Attributes of a record; the last in milliseconds since the epoch."""
+
+
+def usable(key: str) -> bool:
+    """Whether a text can be an idempotency key: 1 to 255 printable ASCII characters."""
+    return 0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()
 
 
 @dataclass(frozen=True, slots=True)

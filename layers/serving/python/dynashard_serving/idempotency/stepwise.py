@@ -22,7 +22,7 @@ from dynashard.schema import IDEMPOTENCY_KEY
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 from dynashard_serving.documents import Document, given_part, representation, validated, without
-from dynashard_serving.idempotency_records import ANSWER, CLAIM, PLAN, UNTIL, Attempt, Records, added, restored
+from dynashard_serving.idempotency.records import ANSWER, CLAIM, PLAN, UNTIL, Attempt, Records, added, restored
 
 _REFUSED: Final = (InputError, AlreadyExistsError, NotUniqueError)
 """What says for certain that nothing was stored."""

@@ -1,17 +1,17 @@
-"""Creates that are done once per idempotency key, however often they are sent, by records in a table of their own.
+"""Creates that are done once per idempotency key, most of them at once.
 
 One transaction puts the item and the record, on condition that there is no record. So a create with an unknown outcome
 can be sent again: the request that is executed first counts. As long as its record lives, no other one has any effect,
 however late it is executed, even if the item is gone. A refused create leaves no record, so the retry of an error is a
 new attempt.
 
-Items that a transaction cannot hold are created in steps: see `stepwise_creates`.
+Items that a transaction cannot hold are created in steps: see `stepwise`.
 """
 
 import time
 from collections.abc import Callable
 from secrets import token_urlsafe
-from typing import Any, Final
+from typing import Any
 
 from dynashard.codec import item_size
 from dynashard.entity import Entity, definition
@@ -22,23 +22,8 @@ from dynashard.schema import IDEMPOTENCY_TTL, MAX_ITEM_BYTES
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, Wire
 from dynashard_serving.documents import REVISION, Document, representation
-from dynashard_serving.idempotency_records import ANSWER, CLAIM, KEPT_SECONDS, SHARDS, Attempt, Records, added, restored
-from dynashard_serving.stepwise_creates import StepwiseCreates
-
-__all__ = [
-    "KEPT_SECONDS",
-    "MAX_KEY_LENGTH",
-    "Attempt",
-    "IdempotentCreates",
-    "usable",
-]
-
-MAX_KEY_LENGTH: Final = 255
-
-
-def usable(key: str) -> bool:
-    """Whether a text can be an idempotency key: 1 to 255 printable ASCII characters."""
-    return 0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()
+from dynashard_serving.idempotency.records import ANSWER, CLAIM, SHARDS, Attempt, Records, added, restored
+from dynashard_serving.idempotency.stepwise import StepwiseCreates
 
 
 class IdempotentCreates:
