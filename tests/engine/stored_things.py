@@ -23,7 +23,6 @@ from dynashard import (
     updated_at,
 )
 from dynashard.errors import ThrottledError
-from dynashard.exactly_once import TransactedWrites
 from dynashard.reads import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
@@ -32,6 +31,7 @@ from dynashard.schema import PK, SK
 from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.topology import DeclaredTopology, View
 from dynashard.transactions import Step, Transaction
+from dynashard.transactions.single_writes import TransactedWrites
 from dynashard.transport import Transport
 from tests.engine.raw_dynamodb import RawDynamoDB
 
@@ -191,7 +191,7 @@ class World:
             self.transport,
             self.table,
             Router(self.views),
-            TransactedWrites(),
+            TransactedWrites,
             Runtime(self.clock, random=self.drawn),
             self.new_revision,
             retry_policy,

@@ -22,7 +22,6 @@ from dynashard.topology.records import decode, encode, first_record
 from dynashard_patterns.attachments.pieces import Manifest, Place
 from dynashard_patterns.attachments.pointer import Pointer
 from dynashard_patterns.rollups.declaration import Counted
-from dynashard_serving.idempotency import _added, _restored
 from dynashard_serving.operations.conditions import Conditions, Revisions
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import served_by_name
@@ -48,7 +47,18 @@ def resize_class() -> Any:
     return Resize
 
 
+def texts_of_answers() -> Any:
+    """Return what makes the text of an answer that an idempotency record holds, and what reads it."""
+    try:
+        from dynashard_serving.idempotency.records import added, restored  # noqa: PLC0415 - release 0.1.0 has one module
+    except ModuleNotFoundError:
+        module = import_module("dynashard_serving.idempotency")
+        return module._added, module._restored
+    return added, restored
+
+
 Resize: Final = resize_class()
+ADDED, RESTORED = texts_of_answers()
 AT: Final = 1_790_000_000.25
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EXPOSED: Final = exposed()
@@ -126,7 +136,7 @@ def _read_progress(wire: Any) -> Any:
 
 def _answers() -> dict[str, Any]:
     document = {**USER, "status": "active", "manager_id": None, "revision": "r1"}
-    return {"answer": _added(document, USER)}
+    return {"answer": ADDED(document, USER)}
 
 
 def _messages() -> dict[str, Any]:
@@ -183,7 +193,7 @@ def _read_item(name: str, wire: Any) -> Any:
 _KINDS: Final[Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[[str, Any], Any]]]] = {
     "topology": (_topology, lambda _, wire: _read_topology(wire)),
     "progress": (_progress, lambda _, wire: _read_progress(wire)),
-    "idempotency": (_answers, lambda _, text: _restored(text, USER)),
+    "idempotency": (_answers, lambda _, text: RESTORED(text, USER)),
     "messages": (_messages, lambda _, body: _read_message(body)),
     "pointers": (
         lambda: {"pointer": Pointer("v1", 3, 1000, "ab12").stored()},

@@ -48,8 +48,8 @@ FUNCTIONS = "functions"
 """The lock of functions that have none of their own."""
 KEPT = {"api": (f"{SWAGGER_UI}/*.min.*",)}
 """What functions keep of that lock's packages; all but the handlers of events, if nothing else is said."""
-UNUSED = {"serving": ("boto3/examples", "s3transfer/processpool.py")}
-"""What layers drop. boto3 downloads in threads, and never in processes."""
+UNUSED = {"serving": ("boto3/examples", "jsonpatch_cli.py", "s3transfer/processpool.py")}
+"""What layers drop: boto3 downloads in threads, and never in processes; nothing runs jsonpatch's programs."""
 
 NEVER_USED = (
     *("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json"),

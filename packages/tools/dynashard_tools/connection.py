@@ -21,7 +21,7 @@ from dynashard_local.errors import LocalStackError
 from dynashard_local.functions.specs import api_environment
 from dynashard_local.logs import RESHARD_LOG
 from dynashard_local.settings import Settings
-from dynashard_local.workers.resharding import CONCURRENCY, growth, timing, transport_of
+from dynashard_local.workers.resharding import WorkerSettings, transport_of
 from dynashard_serving.table_load import TableLoad, table_load
 from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.app import VARIABLE
@@ -108,6 +108,7 @@ class Backend:
             entities=models(),
             timing=self.timing,
             share=Share(self.growth.mover_share),
+            most_seconds=self.growth.most_seconds,
             concurrency=self.concurrency,
         )
 
@@ -174,7 +175,7 @@ def _local(*, reach: bool) -> Backend:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"the data folder of the local stack cannot be used ({error}): set DATA_DIR") from error
-    transport, times = transport_of(variables), timing(variables)
+    transport, worker = transport_of(variables), WorkerSettings.from_env(variables)
     table, topology_table = _restored(os.environ, variables["TABLE_NAME"], variables["TOPOLOGY_TABLE"])
     if reach:
         _require_table(transport, variables["DYNAMODB_ENDPOINT"], table)
@@ -183,11 +184,11 @@ def _local(*, reach: bool) -> Backend:
         transport=transport,
         table=table,
         topology_table=topology_table,
-        timing=times,
-        operation=times.operation,
+        timing=worker.timing,
+        operation=worker.timing.operation,
         worker=f"`make run` starts one, whose log is {settings.data_dir / RESHARD_LOG}",
-        growth=growth(variables),
-        concurrency=CONCURRENCY,
+        growth=worker.growth,
+        concurrency=worker.concurrency,
         endpoint=variables["DYNAMODB_ENDPOINT"],
         idempotency_table=lambda: variables["IDEMPOTENCY_TABLE"],
     )

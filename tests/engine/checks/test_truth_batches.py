@@ -1,15 +1,14 @@
 """Outcomes of batches, transactions and edges under faults. See `python -m dynashard_checks.truth --batches`."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from dynashard.errors import DynashardError
+from dynashard.repository.single_batches import SingleBatchWriter
 from dynashard_checks.truth.batch_items import subjects
 from dynashard_checks.truth.batches import OK, UNKNOWN, run_batches
 from dynashard_checks.truth.proxy import Rates
-from dynashard_patterns.attachments import single_writer
 from tests.depth import examples
 
 pytestmark = pytest.mark.engine
@@ -30,11 +29,14 @@ def test_every_outcome_of_a_batch_is_true_for_every_entity() -> None:
 
 
 def test_an_outcome_that_nothing_proves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def believed(write: Callable[[], object]) -> None:
-        with suppress(DynashardError):
-            write()
+    do = SingleBatchWriter.do
 
-    monkeypatch.setattr(single_writer, "_tried", believed)
+    def believed(
+        writer: SingleBatchWriter[Any], put: Sequence[Any], delete: Sequence[Any], **options: Any
+    ) -> list[None]:
+        return [None for _ in do(writer, put, delete, **options)]
+
+    monkeypatch.setattr(SingleBatchWriter, "do", believed)
 
     known = {"incidents": subjects()["incidents"]}
     verdict = run_batches(60, size=10, rates=FAULTS, seed=5, known=known)

@@ -8,12 +8,12 @@ import pytest
 from pydantic import JsonValue
 
 from dynashard import Entity, Key, Registry, Shards, definition, new_id
-from dynashard.errors import DeclarationError
+from dynashard.errors import DeclarationError, KeyTooFarAheadError
 from dynashard.resharding import Scope
 from dynashard.schema import PK, SK
 from dynashard_patterns import EDGE_KEY, Attachment, Edge, MaterializedCopies
 from dynashard_patterns.copies import Drift
-from tests.engine.epochs.epochs_world import Epochs
+from tests.engine.epochs.epochs_world import CLOCKS, Epochs
 
 pytestmark = pytest.mark.engine
 
@@ -133,3 +133,16 @@ def test_edges_cannot_be_placed_by_epochs_because_their_keys_carry_no_time() -> 
 
         class Fan(Edge, name="timed.v1.Fan", key=EDGE_KEY, shards=EPOCHS, registry=REGISTRY):
             pass
+
+
+def test_a_batch_with_attachments_and_a_key_too_far_ahead_sends_nothing(world: Epochs) -> None:
+    cases = world.process().collection(Case)
+    kept = Case(tenant="abc", id=world.id(), opened=datetime.fromtimestamp(int(world.clock()), UTC), details=[1])
+    ahead = {"tenant": "abc", "id": world.id(world.clock.now + CLOCKS.ahead + 1)}
+
+    with pytest.raises(KeyTooFarAheadError):
+        cases.batch_write([kept], delete=[ahead])
+    assert cases.find(kept) is None
+    outcomes = cases.try_batch_write([kept], delete=[ahead])
+
+    assert [type(each) for each in outcomes] == [type(None), KeyTooFarAheadError]

@@ -1,194 +1,140 @@
-"""Sharded counters: spread over slots, and exact under any fault of a request."""
+"""Counters of edges: spread over slots, and exact under any fault of a request."""
 
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from itertools import cycle
-from typing import Any
 
 import pytest
 
-from dynashard import Create, Entity, Key, Registry, Shards
-from dynashard.errors import (
-    DeclarationError,
-    InvalidKeyError,
-    InvalidValueError,
-    OutcomeUnknownError,
-    TransactionRefusedError,
-)
+from dynashard import Create, Registry
+from dynashard.errors import DeclarationError, OutcomeUnknownError, TransactionRefusedError
 from dynashard.testing.faults import conflict, lost_request, meanwhile, meanwhile_repeated
+from dynashard.transactions import Transaction
 from dynashard.transport import metered
-from dynashard_patterns.edges.slots import Slots, SlotStore
+from dynashard_patterns import COUNT_KEY, EdgeCount, Edges
+from dynashard_patterns.edges.declaration import Slots
+from dynashard_patterns.edges.slots import SlotStore
+from tests.engine.patterns.edge_world import Fan
 from tests.engine.stored_things import Note, World
 
 pytestmark = pytest.mark.engine
 
-REGISTRY = Registry()
+
+class Followers(EdgeCount, name="test.v1.Followers", key=COUNT_KEY, registry=Registry()): ...
 
 
-class Plays(Entity, name="test.v1.Plays", key=Key(partition="{tenant}:{series}:{slot}"), registry=REGISTRY):
-    tenant: str
-    series: str
-    slot: int
-    plays: int = 0
-    hours: Decimal = Decimal(0)
+ADA = {"tenant_id": "abc", "node": "User.ada", "way": "FANNED_BY"}
+BOB = {"tenant_id": "abc", "node": "User.bob", "way": "FANNED_BY"}
 
 
-class Hourly(
-    Entity, name="test.v1.Hourly", key=Key("{tenant}", "{hour:02d}#{slot:02d}"), shards=Shards(2), registry=REGISTRY
-):
-    tenant: str
-    hour: int
-    slot: int
-    count: int | None = None
+class Counters(SlotStore):
+    """Counters that are added to by transactions of their own."""
+
+    def add(self, key: dict[str, str], amount: int) -> None:
+        Transaction(self._store, [self.adding(key, amount)]).run()
 
 
-PLAYS = Slots(Plays, slots=4)
-DRAMA = {"tenant": "abc", "series": "drama"}
-FILM = {"tenant": "abc", "series": "film"}
+def counters(world: World, slots: int = 4) -> Counters:
+    return Counters(world.store, Slots(Followers, slots))
 
 
-def plays(world: World) -> SlotStore[Plays]:
+def spread(world: World) -> Counters:
+    """Return counters whose next additions go to one slot after the other."""
     turns = cycle([0.0, 0.3, 0.6, 0.99])
     world.drawn = lambda: next(turns)
-    return SlotStore(world.store, PLAYS)
+    return counters(world)
 
 
 def test_a_counter_is_the_sum_of_its_slots(world: World) -> None:
-    counter = plays(world)
+    counter = spread(world)
     for amount in range(1, 7):
-        counter.add(DRAMA, plays=amount, hours=Decimal("0.1"))
-    counter.add(FILM, plays=-2)
+        counter.add(ADA, amount)
+    counter.add(BOB, -2)
 
-    assert counter.total(DRAMA) == {"plays": 21, "hours": Decimal("0.6")}
-    assert counter.totals([FILM, DRAMA, {**DRAMA, "series": "none"}])[::2] == [
-        {"plays": -2, "hours": 0},
-        {"plays": 0, "hours": 0},
-    ]
+    assert (counter.total(ADA), counter.total(BOB), counter.total({**ADA, "node": "User.eve"})) == (21, -2, 0)
     assert len({item["PK"]["S"] for item in world.raw()}) == 5
 
 
-def test_slots_may_be_part_of_sort_keys(world: World) -> None:
-    hourly = SlotStore(world.store, Slots(Hourly, slots=2))
-    for hour in (1, 1, 2):
-        hourly.add({"tenant": "abc", "hour": hour}, count=1)
-
-    assert hourly.total({"tenant": "abc", "hour": 1}, consistent=True) == {"count": 2}
-
-
 def test_adding_slots_keeps_the_total(world: World) -> None:
-    few = SlotStore(world.store, Slots(Plays, slots=1))
-    few.add(DRAMA, plays=5)
-    many = plays(world)
-    many.add(DRAMA, plays=1)
-    many.add(DRAMA, plays=1)
+    counters(world, slots=1).add(ADA, 5)
+    many = spread(world)
+    many.add(ADA, 1)
+    many.add(ADA, 1)
 
-    assert many.total(DRAMA)["plays"] == 7
+    assert many.total(ADA) == 7
 
 
 def test_an_addition_and_a_read_each_take_one_round_trip(world: World) -> None:
-    counter = plays(world)
+    counter = spread(world)
     with metered() as adding:
-        counter.add(DRAMA, plays=1)
-        counter.add(DRAMA, plays=1)
+        counter.add(ADA, 1)
+        counter.add(ADA, 1)
     with metered() as reading:
-        counter.total(DRAMA)
+        counter.total(ADA)
 
     assert (adding.consumed.requests, adding.consumed.write_units) == (2, 4)
     assert (reading.consumed.requests, reading.consumed.read_units) == (1, 2)
 
 
 def test_a_step_of_a_transaction_counts_with_it_or_not_at_all(world: World) -> None:
-    counter = plays(world)
+    counter = spread(world)
     note = Note(tenant="abc", id="1")
 
-    world.transact(Create(note), counter.adding(DRAMA, plays=1))
+    world.transact(Create(note), counter.adding(ADA, 1))
     with pytest.raises(TransactionRefusedError):
-        world.transact(Create(note), counter.adding(DRAMA, plays=1))
+        world.transact(Create(note), counter.adding(ADA, 1))
 
-    assert counter.total(DRAMA)["plays"] == 1
+    assert counter.total(ADA) == 1
 
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_request_sent_twice_is_counted_once(world: World, *, there: bool) -> None:
-    counter = plays(world)
+    counter = spread(world)
     world.drawn = lambda: 0.0
     if there:
-        counter.add(DRAMA, plays=1)
-    rival = SlotStore(world.store, PLAYS)
-    twice = meanwhile_repeated("TransactWriteItems", lambda: rival.add(DRAMA, plays=10))
-    world.faults(twice)
-    SlotStore(world.store, PLAYS).add(DRAMA, plays=1)
+        counter.add(ADA, 1)
+    rival = counters(world)
+    world.faults(meanwhile_repeated("TransactWriteItems", lambda: rival.add(ADA, 10)))
+    counters(world).add(ADA, 1)
 
-    assert counter.total(DRAMA)["plays"] == 11 + there
+    assert counter.total(ADA) == 11 + there
 
 
 def test_conflicts_are_outlasted_and_lost_requests_counted_once(world: World) -> None:
     world.faults(conflict("TransactWriteItems"), lost_request("TransactWriteItems", nth=3))
-    counter = plays(world)
+    counter = spread(world)
 
-    counter.add(DRAMA, plays=1)
-    counter.add(DRAMA, plays=1)
+    counter.add(ADA, 1)
+    counter.add(ADA, 1)
 
-    assert counter.total(DRAMA)["plays"] == 2
+    assert counter.total(ADA) == 2
 
 
 def test_an_addition_that_cannot_be_settled_is_unknown(world: World) -> None:
     world.faults(lost_request("TransactWriteItems", nth=None))
 
     with pytest.raises(OutcomeUnknownError):
-        plays(world).add(DRAMA, plays=1)
+        spread(world).add(ADA, 1)
 
 
 def test_two_concurrent_creators_of_a_slot_are_both_counted(world: World) -> None:
-    rival = SlotStore(world.store, PLAYS)
-    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(DRAMA, plays=10)))
+    rival = counters(world)
+    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(ADA, 10)))
     world.drawn = lambda: 0.0
 
-    SlotStore(world.store, PLAYS).add(DRAMA, plays=1)
+    counters(world).add(ADA, 1)
 
-    assert plays(world).total(DRAMA)["plays"] == 11
+    assert spread(world).total(ADA) == 11
 
 
 def test_concurrent_additions_are_all_counted(world: World) -> None:
-    counter = SlotStore(world.store, Slots(Plays, slots=2))
+    counter = counters(world, slots=2)
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda _: counter.add(DRAMA, plays=1), range(60)))
+        list(pool.map(lambda _: counter.add(ADA, 1), range(60)))
 
-    assert counter.total(DRAMA, consistent=True)["plays"] == 60
-
-
-def test_an_impossible_addition_is_refused(world: World) -> None:
-    counter = plays(world)
-    with pytest.raises(InvalidKeyError, match="slot"):
-        counter.add({**DRAMA, "slot": 1}, plays=1)
-    with pytest.raises(InvalidKeyError, match="series"):
-        counter.add({"tenant": "abc"}, plays=1)
-    with pytest.raises(InvalidValueError, match="nothing"):
-        counter.add(DRAMA, nothing=1)
-    with pytest.raises(InvalidValueError):
-        counter.add(DRAMA)
-    assert counter.totals([]) == []
-    assert world.raw() == []
+    assert counter.total(ADA, consistent=True) == 60
 
 
-WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("tenant", {"slot": "tenant"}),
-    ("text", {"slot": "text"}),
-    ("0 slots", {"slots": 0}),
-    ("101 slots", {"slots": 101}),
-]
-
-
-@pytest.mark.parametrize(("message", "declared"), WRONG, ids=[message for message, _ in WRONG])
-def test_a_wrong_counter_is_refused_when_it_is_declared(message: str, declared: dict[str, Any]) -> None:
-    with pytest.raises(DeclarationError, match=message):
-        Slots(Plays if "slots" in declared else Note, **declared)
-
-
-def test_a_counter_without_a_number_is_refused() -> None:
-    class Empty(Entity, name="test.v1.Empty", key=Key(partition="{slot}"), registry=Registry()):
-        slot: int
-        total: int = 5
-
-    with pytest.raises(DeclarationError, match="no number"):
-        Slots(Empty)
+@pytest.mark.parametrize("slots", [0, 101])
+def test_edges_with_too_few_or_too_many_slots_are_refused(slots: int) -> None:
+    with pytest.raises(DeclarationError, match=f"has {slots} slots: it can have 1 to 100"):
+        Edges(Fan, forward="FAN_OF", backward="FANNED_BY", counts=Followers, slots=(1, slots))

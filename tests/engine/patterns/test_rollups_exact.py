@@ -26,7 +26,7 @@ from dynashard.testing.faults import (
 from dynashard.topology import DeclaredTopology, Phase, Topology, View
 from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
-from dynashard_patterns.rollups import Counter, Level, RollUpRepair, Tally
+from dynashard_patterns.rollups import ItemCounter, Level, RollUpRepair, Tally
 from dynashard_patterns.rollups.declaration import Counted
 from dynashard_patterns.rollups.levels import LAST
 from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, beat, roll_ups, stored_sums, truth
@@ -55,8 +55,8 @@ def opened(transport: Transport, table: str, topology: Topology | None = None, *
     )
 
 
-def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
-    return Counter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
+def counter(db: Dynashard, slot: int = 0) -> ItemCounter[Beat]:
+    return ItemCounter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_rows_of_a_level_with_a_time_to_keep_expire_so_long_after_their_span(db:
     db.collection(Beat).batch_write(put=beats)
 
     for each in beats[:2]:
-        Counter(db, passing, random=lambda: 0.0).count([each])
+        ItemCounter(db, passing, random=lambda: 0.0).count([each])
     repaired = RollUpRepair(db, passing, {"tenant": own}).repair(NOON, NOON + timedelta(hours=1))
 
     [hour] = db.collection(Passing).items(tenant=own, prefix="hour")
@@ -192,7 +192,7 @@ def test_a_row_that_would_expire_after_the_last_of_all_times_is_kept_until_then(
     )
     late = Beat(tenant=own, song="one", at=datetime(9999, 12, 31, 12, tzinfo=UTC), id="1")
 
-    Counter(db, last).count([late, beat(2, tenant=own)])
+    ItemCounter(db, last).count([late, beat(2, tenant=own)])
 
     found = {(row.start.year, str(row.level)): row.until for row in db.collection(Passing).scan(tenant=own)}
     assert found == {
@@ -350,7 +350,7 @@ def test_marks_outlive_the_records_of_the_stream(wire: Transport, shared: str, o
     db = opened(wire, shared)
     first = beat(1, tenant=own)
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=100)
-    Counter(db, BEATS, clock=later.timestamp).count([first])
+    ItemCounter(db, BEATS, clock=later.timestamp).count([first])
 
     [mark] = db.collection(Counted).batch_get([{"id": BEATS.mark(first)}], consistent=True)
 
@@ -363,10 +363,10 @@ def test_an_item_that_cannot_be_added_is_reported_and_the_rest_is_counted(db: Dy
     wrong = roll_ups(add=lambda each: {"beats": 1, "loud": each.loud} if each.id != "7" else {"silence": 1})
 
     with pytest.raises(DynashardError, match="silence"):
-        Counter(db, wrong).count(beats)
+        ItemCounter(db, wrong).count(beats)
     with pytest.raises(DynashardError, match="silence"):
-        Counter(db, wrong).count([beats[7]])
-    Counter(db, wrong).count([each for each in beats if each.id != "7"])
+        ItemCounter(db, wrong).count([beats[7]])
+    ItemCounter(db, wrong).count([each for each in beats if each.id != "7"])
 
     rows = BEATS.read(db, {"tenant": own}, level="month", start=NOON.replace(day=1, hour=0), end=NOON)
     assert [row.beats for row in rows] == [59]

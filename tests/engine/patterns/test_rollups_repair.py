@@ -12,7 +12,7 @@ from dynashard.errors import InvalidQueryError
 from dynashard.testing.faults import Fault, FaultyTransport, afterwards
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_patterns.rollups import Counter, Level, RepairResult, RollUpRepair
+from dynashard_patterns.rollups import ItemCounter, Level, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.declaration import Counted
 from dynashard_patterns.rollups.levels import LAST
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, stored_sums, truth
@@ -50,8 +50,8 @@ def repair_of(db: Dynashard, beats: list[Beat], **more: Any) -> RollUpRepair[Bea
     return RollUpRepair(db, BEATS, {"tenant": beats[0].tenant}, **more)
 
 
-def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
-    return Counter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
+def counter(db: Dynashard, slot: int = 0) -> ItemCounter[Beat]:
+    return ItemCounter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
 
 
 def month(repair: RollUpRepair[Beat], **more: Any) -> RepairResult:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from dynashard import Entity, Filter, Index, Key, Registry, Shards, definition
 from dynashard.errors import DeclarationError, InvalidQueryError
-from dynashard.exactly_once import TransactedWrites
 from dynashard.reads import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import Phase
+from dynashard.transactions.single_writes import TransactedWrites
 from tests.declaring import declare as entity
 from tests.depth import examples
 from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, ORDERS, Counts, World, listed, tenant
@@ -57,7 +57,7 @@ class Reader:
             self.recording,
             world.table,
             Router(world.counts),
-            TransactedWrites(),
+            TransactedWrites,
             Runtime(NOW.timestamp, random=drawn),
         )
         self.collection: Collection[Any] = Collection(store, CursorCodec(CURSOR_KEYS), model)

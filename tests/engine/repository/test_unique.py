@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import Create, Delete, Put, Update
+from dynashard import Create, Delete, Entity, Key, Put, Registry, Unique, Update
 from dynashard.errors import (
     AlreadyExistsError,
     InvalidKeyError,
@@ -23,6 +23,19 @@ from tests.engine.repository.unique_things import MEMBER, Member, agree, due, me
 from tests.engine.stored_things import NOON, World
 
 pytestmark = pytest.mark.engine
+
+
+class Seat(
+    Entity,
+    name="test.v1.Seat",
+    key=Key(partition="{tenant}", sort="{id}"),
+    unique=(Unique("number", within="{room}"),),
+    registry=Registry(),
+):
+    tenant: str = "abc"
+    id: str
+    room: str | None = None
+    number: int | None = None
 
 
 def test_second_item_with_a_value_is_refused_and_the_answer_names_the_field_alone(world: World) -> None:
@@ -379,3 +392,13 @@ def test_an_item_whose_fields_contradict_its_key_keeps_no_value_of_another_tenan
     made = world.of(Member).create(member("2", tenant="xyz", mail="ada@x.org"))
 
     assert world.of(Member).get(tenant="xyz", mail="ada@x.org") == made
+
+
+def test_check_refuses_a_value_that_cannot_be_reserved(world: World) -> None:
+    seats = world.of(Seat)
+    seat = Seat(id="1", room="west:2", number=4)
+
+    for store in (seats.check, seats.create):
+        with pytest.raises(InvalidKeyError, match="room"):
+            store(seat)
+    assert world.raw() == []

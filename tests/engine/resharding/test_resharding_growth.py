@@ -8,7 +8,6 @@ import pytest
 
 from dynashard import definition
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError, ThrottleReason
-from dynashard.exactly_once import TransactedWrites
 from dynashard.growth.requests import growth_of
 from dynashard.growth.settings import GrowthSettings
 from dynashard.growth.terms import GrowthEvent, Report
@@ -17,6 +16,7 @@ from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import LeasedTopology
+from dynashard.transactions.single_writes import TransactedWrites
 from dynashard.transport import Transport
 from tests.engine.resharding.resharding_world import (
     ENTITIES,
@@ -53,7 +53,7 @@ class Growing:
             faulty,
             self.world.table,
             Router(topology),
-            TransactedWrites(),
+            TransactedWrites,
             Runtime(self.world.clock),
             throttled=self.growth.throttled,
         )

@@ -20,7 +20,7 @@ from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_patterns.rollups import Counter
+from dynashard_patterns.rollups import ItemCounter
 from dynashard_tools.account.purging import purge
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.entities import models
@@ -53,7 +53,7 @@ class Stored:
         self._put(incidents)
         self._put(pings)
         self._put([copy for item in self.db.collection(Incident).scan(of) for copy in participations(item)])
-        Counter(self.db, PLAYS).count(pings)
+        ItemCounter(self.db, PLAYS).count(pings)
         self.unfit = UnfitRows(wire, table)
         self.odd: dict[str, list[str]] = {
             "users": self.unfit.spoil(users, "email"),

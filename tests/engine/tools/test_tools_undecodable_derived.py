@@ -9,7 +9,7 @@ from domain.samples.follows import FOLLOWS, Follow, FollowCount
 from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS, EpisodePlays
 from dynashard_patterns import EdgeStore
-from dynashard_patterns.rollups import Counter
+from dynashard_patterns.rollups import ItemCounter
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.test_tools_undecodable import SIZE, names
 from tests.engine.tools.verify_world import TENANT, YESTERDAY, delete, report, stored
@@ -87,7 +87,7 @@ def test_5_parts_of_300_rows_of_a_roll_up_are_named_and_the_other_rows_are_mende
         Ping(**of, at=day + timedelta(minutes=minute), id=f"p{minute:03}", session_id="x") for minute in range(SIZE + 1)
     ]
     db.collection(Ping).batch_write(put=pings)
-    Counter(db, PLAYS).count([*pings[:1], *pings[2:]])
+    ItemCounter(db, PLAYS).count([*pings[:1], *pings[2:]])
     minutes = list(db.collection(EpisodePlays).items(of, prefix="minute#", order="ordered"))
     odd = unfit.spoil(minutes, "pings")
 

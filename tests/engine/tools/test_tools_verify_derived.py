@@ -14,7 +14,7 @@ from domain.samples.plays import PLAYS
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
-from dynashard_patterns.rollups import Counter
+from dynashard_patterns.rollups import ItemCounter
 from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.attachment_world import Dying, Killed
@@ -81,7 +81,7 @@ def test_what_is_on_its_way_to_copies_and_roll_ups_is_no_fault(world: ReshardWor
     mine, counted = fire(world), pings(world)
     late: list[Callable[[], object]] = [
         lambda: PARTICIPATIONS.materializer(world.layer()).carry({"tenant_id": TENANT, "id": mine.id}),
-        lambda: Counter(world.layer(), PLAYS).count(counted),
+        lambda: ItemCounter(world.layer(), PLAYS).count(counted),
     ]
 
     def arrive(report: Report) -> None:
@@ -135,7 +135,7 @@ def pings(world: ReshardWorld) -> list[Ping]:
 
 
 def test_roll_ups_of_a_day_are_compared_and_repaired_by_their_index(world: ReshardWorld) -> None:
-    Counter(world.layer(), PLAYS).count(pings(world)[1:])
+    ItemCounter(world.layer(), PLAYS).count(pings(world)[1:])
     day = ("pings", TENANT, "--day", DAY)
 
     before, mended, after = report(world, *day), report(world, *day, "--mend"), report(world, *day)
@@ -191,7 +191,7 @@ def raise_a_row(world: ReshardWorld) -> None:
 def test_a_row_that_counts_more_than_its_items_is_right_unless_it_is_asked_for(
     world: ReshardWorld, scope: tuple[str, ...]
 ) -> None:
-    Counter(world.layer(), PLAYS).count(pings(world))
+    ItemCounter(world.layer(), PLAYS).count(pings(world))
     raise_a_row(world)
 
     plain, strict = report(world, *scope, "--mend"), report(world, *scope, "--strict", "--mend")

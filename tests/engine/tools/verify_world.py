@@ -15,7 +15,7 @@ from domain.samples.users import User
 from dynashard import Dynashard, definition
 from dynashard.transport.interface import Wire
 from dynashard_patterns import EdgeStore
-from dynashard_patterns.rollups import Counter
+from dynashard_patterns.rollups import ItemCounter
 from tests.engine.tools.reshard_world import ReshardWorld
 
 TENANT: Final = "abc"
@@ -46,7 +46,7 @@ def backend(world: ReshardWorld) -> Dynashard:
     of = {"tenant_id": TENANT, "series": "dark", "episode": "e1", "session_id": "s"}
     pings = [Ping(**of, at=YESTERDAY + timedelta(minutes=n), id=f"p{n}") for n in range(5)]
     db.collection(Ping).batch_write(put=pings)
-    Counter(db, PLAYS).count(pings)
+    ItemCounter(db, PLAYS).count(pings)
     return db
 
 

@@ -19,13 +19,13 @@ from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, cr
 from dynashard.codec import item_size
 from dynashard.entity import ItemKey, OutOfLine
 from dynashard.errors import DeclarationError, DynashardError, InvalidKeyError
-from dynashard.exactly_once import TransactedWrites
 from dynashard.repository.store import Store
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.routing import IndexCounts, Router
 from dynashard.runtime import Runtime
 from dynashard.schema import MAX_ITEM_BYTES
 from dynashard.topology import DeclaredTopology
+from dynashard.transactions.single_writes import TransactedWrites
 from tests.depth import examples
 from tests.every_field import Colour, Everything, Level
 from tests.every_field import items as everything
@@ -40,7 +40,7 @@ STORE: Any = Store(
     router=Router(DeclaredTopology()),
     runtime=Runtime(clock=NOW.timestamp),
     new_revision=lambda: "revision",
-    exactly_once=TransactedWrites(),
+    exactly_once=TransactedWrites,
 )
 
 

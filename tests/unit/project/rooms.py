@@ -57,7 +57,6 @@ FLOORS = {
     "transactions": 10,
     "resharding": 10,
     "collection": 10,
-    "exactly_once": 11,
     "backfills": 11,
     "growth": 11,
     "service": 12,

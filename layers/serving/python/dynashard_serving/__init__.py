@@ -13,6 +13,7 @@ Rooms that functions share:
 
     operations      the operations on entities, the same over REST, direct invocation and queues
     events          changes published for others
+    idempotency     creates that are done once for each key
     telemetry       what functions leave in logs, metrics and traces
 
 Modules that functions share:
@@ -24,7 +25,7 @@ Modules that functions share:
     documents, json_input                   items as JSON documents; JSON, read strictly
     limits, request_bounds, tenants         the bounds of a request, and what keeps them; which texts are tenants
     refusals                                errors as callers see them
-    idempotency, queue_messages             answers given once; messages between the API and the writer
+    queue_messages                          messages between the API and the writer
     settings, backend, aws_services, start  the environment; the library opened from it; boto3; a light start
     shedding, table_load                    whether DynamoDB is overloaded: by its answers, by CloudWatch
     client_resources                        entities as resources of `dynashard_client`

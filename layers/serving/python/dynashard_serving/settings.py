@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
-from dynashard.growth.settings import GROWTH_MODES, GrowthMode, GrowthSettings
+from dynashard.growth.settings import DEFAULTS, GrowthMode, GrowthSettings
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.selection import DEFAULT, TransportName, transport_name
@@ -152,11 +152,11 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
     topology_operation_seconds: Annotated[float, Variable("TOPOLOGY_OPERATION_SECONDS", number)] = LONGEST_OPERATION
     topology_clock_seconds: Annotated[float, Variable("TOPOLOGY_CLOCK_SECONDS", number)] = DEFAULT_BOUNDS.off
     topology_ahead_seconds: Annotated[float, Variable("TOPOLOGY_AHEAD_SECONDS", number)] = DEFAULT_BOUNDS.ahead
-    growth_mode: Annotated[GrowthMode, Variable("GROWTH_MODE")] = "on"
-    growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = 300.0
-    growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
-    growth_most_minutes: Annotated[float, Variable("GROWTH_MOST_MINUTES", number)] = 10.0
-    growth_mover_share: Annotated[float, Variable("GROWTH_MOVER_SHARE", number)] = 0.2
+    growth_mode: Annotated[GrowthMode, Variable("GROWTH_MODE")] = DEFAULTS.mode
+    growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = DEFAULTS.cooldown_seconds
+    growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = DEFAULTS.quiet_seconds
+    growth_most_minutes: Annotated[float, Variable("GROWTH_MOST_MINUTES", number)] = DEFAULTS.most_minutes
+    growth_mover_share: Annotated[float, Variable("GROWTH_MOVER_SHARE", number)] = DEFAULTS.mover_share
     endpoint: Annotated[str | None, Variable("DYNAMODB_ENDPOINT", optional)] = None
     transport: Annotated[TransportName, Variable("TRANSPORT")] = DEFAULT
     log_item_keys: Annotated[bool, Variable("LOG_ITEM_KEYS", flag)] = True
@@ -175,19 +175,11 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
             raise ConfigurationError("TOPOLOGY_OPERATION_SECONDS must be above 0: no request could be sent")
         if min(self.topology_clock_seconds, self.topology_ahead_seconds) < 0:
             raise ConfigurationError("TOPOLOGY_CLOCK_SECONDS and TOPOLOGY_AHEAD_SECONDS must not be below 0")
-        if self.growth_mode not in GROWTH_MODES:
-            raise ConfigurationError(f"GROWTH_MODE is {self.growth_mode!r}: use {', '.join(GROWTH_MODES)}")
-        if not 0 < self.growth_cooldown_seconds <= self.growth_quiet_seconds:
-            raise ConfigurationError(
-                "GROWTH_COOLDOWN_SECONDS must be above 0, and GROWTH_QUIET_SECONDS must not be below it"
-            )
-
-        if not self.growth_most_minutes > 0 or not 0 < self.growth_mover_share <= 1:
-            minutes, share = f"{self.growth_most_minutes:g}", f"{self.growth_mover_share:g}"
-            raise ConfigurationError(
-                f"GROWTH_MOST_MINUTES is {minutes} and GROWTH_MOVER_SHARE {share}: the first must be above 0, "
-                "the second above 0 and at most 1"
-            )
+        try:
+            _ = self.growth
+        except ConfigurationError as error:
+            variables = "GROWTH_MODE, GROWTH_COOLDOWN_SECONDS, GROWTH_QUIET_SECONDS, GROWTH_MOST_MINUTES"
+            raise ConfigurationError(f"{variables} or GROWTH_MOVER_SHARE cannot be used: {error}") from error
 
     @property
     def measured_as(self) -> str:

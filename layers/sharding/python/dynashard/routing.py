@@ -11,6 +11,20 @@ from dynashard.key_clock import KeyClock
 from dynashard.placement import CALCULATED, UNSHARDED, Placement
 from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.topology import Epochs, Phase, Topology, View
+from dynashard.transport.interface import Wire
+
+StoredKey = tuple[str, str]
+"""A stored partition key and a sort key."""
+
+
+def wire_key(key: StoredKey) -> Wire:
+    """Return a stored key in DynamoDB JSON."""
+    return {PK: {"S": key[0]}, SK: {"S": key[1]}}
+
+
+def stored_key(item: Mapping[str, Any]) -> StoredKey:
+    """Return the stored key of an item or key in DynamoDB JSON."""
+    return item[PK]["S"], item[SK]["S"]
 
 
 class Places(Struct, frozen=True):
@@ -103,7 +117,7 @@ class Router:
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""
-        return {PK: {"S": self.places(entity, key).old}, SK: {"S": key.sort}}
+        return wire_key((self.places(entity, key).old, key.sort))
 
     def _by_time(self, entity: EntityDefinition[Any], key: ItemKey, view: View, epochs: Epochs) -> tuple[View, int]:
         """Settle the epoch in which a key lies; return its count and the view that says so."""

@@ -9,10 +9,9 @@ from dynashard.collection import Collection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ConfigurationError, InvalidQueryError, ThrottledError
-from dynashard.exactly_once import TransactedWrites
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds, KeyClock
 from dynashard.repository import RetryPolicy, Store
-from dynashard.repository.store import Throttled, ignore_throttles
+from dynashard.repository.store import ExactlyOnce, Throttled, ignore_throttles
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
@@ -126,7 +125,7 @@ class Dynashard:
             transport if grown is None else grown.transport,
             table,
             Router(topology, self.key_clock),
-            exactly_once=TransactedWrites(),
+            exactly_once=_transacted_writes,
             runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(runtime=runtime),
             throttled=throttled if grown is None else _both(throttled, grown.throttled),
@@ -303,6 +302,12 @@ class Dynashard:
                 cure = "write transact(Create(...), Update(...))"
                 raise InvalidQueryError(f"transact takes steps; it got a {type(each).__name__}; {cure}")
         return Transaction(self.store, steps).run()
+
+
+def _transacted_writes(store: Store) -> ExactlyOnce:
+    from dynashard.transactions.single_writes import TransactedWrites  # noqa: PLC0415 - other writes need none of it
+
+    return TransactedWrites(store)
 
 
 def _require_opened(transport: object, table: object) -> None:

@@ -10,13 +10,13 @@ from typing import Any, Final
 from dynashard import Filter, RetryPolicy
 from dynashard.entity import WriteGuarantee, definition
 from dynashard.errors import DynashardError
-from dynashard.exactly_once import TransactedWrites
 from dynashard.reads.cursor import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import LeasedTopology, Topology
+from dynashard.transactions.single_writes import TransactedWrites
 from dynashard_checks.schedules.database import ActorTransport
 from dynashard_checks.schedules.entities import GROUP, TENANT
 from dynashard_checks.schedules.history import Key, Watch
@@ -64,7 +64,7 @@ class Client:
                 runtime=Runtime(monotonic=self._scheduler.clock, sleep=self._sleep, random=self._random.random),
             ),
             batch_concurrency=1,
-            exactly_once=TransactedWrites(),
+            exactly_once=TransactedWrites,
         )
         self._store = store
         self.collection: Collection[Any] = Collection(store, _CURSORS, traffic.model)

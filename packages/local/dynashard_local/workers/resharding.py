@@ -7,25 +7,24 @@ from the topology table.
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Annotated, Final
 
 from dynashard_serving.start import uncollected
 
 with uncollected():
     from dynashard.growth.requests import shrink_quiet
-    from dynashard.growth.settings import GrowthSettings
     from dynashard.growth.terms import Report
-    from dynashard.key_clock import ClockBounds
-    from dynashard.resharding import Resharder, Share, Timing
+    from dynashard.resharding import Timing
     from dynashard.resharding.driver import drive
     from dynashard.transport import Transport, connect
     from dynashard.transport.selection import name_in
     from dynashard_local.workers.lifecycle import end_with_input, log
-    from dynashard_serving.domain import declared
+    from dynashard_serving.reshard.backend import resharder_of
+    from dynashard_serving.reshard.settings import Settings
+    from dynashard_serving.settings import Variable, whole_number
 
-CONCURRENCY: Final = 2
-"""Tasks that are worked on at a time. The local engine executes one request at a time, so more would delay clients."""
 SHRINK_SECONDS: Final = 3600.0
 """Between checks for counts that may be halved."""
 
@@ -42,44 +41,19 @@ def transport_of(environ: Mapping[str, str]) -> Transport:
     )
 
 
-def resharder(environ: Mapping[str, str], transport: Transport | None = None) -> Resharder:
-    """Return what changes shard counts, from the environment variables of the functions. Cost: no request."""
-    return Resharder(
-        transport or transport_of(environ),
-        table=environ["TABLE_NAME"],
-        topology_table=environ["TOPOLOGY_TABLE"],
-        entities=list(declared().models),
-        timing=timing(environ),
-        concurrency=CONCURRENCY,
-        share=Share(growth(environ).mover_share),
-        most_seconds=60 * growth(environ).most_minutes,
-    )
+class WorkerSettings(Settings, frozen=True, kw_only=True):
+    """Settings of what changes shard counts here: those of the functions that do so in a deployment.
 
+    The local engine executes one request at a time, so more tasks than two at once would delay clients.
+    """
 
-def timing(environ: Mapping[str, str]) -> Timing:
-    """Return the times that bound how long a process may use an old view."""
-    return Timing(
-        lease=float(environ["TOPOLOGY_LEASE_SECONDS"]),
-        operation=float(environ["TOPOLOGY_OPERATION_SECONDS"]),
-        skew=float(environ["TOPOLOGY_SKEW_SECONDS"]),
+    concurrency: Annotated[int, Variable("CONCURRENCY", whole_number)] = 2
+
+    @property
+    def timing(self) -> Timing:
+        """The times that bound how long a process may act on an earlier phase."""
         # The local engine applies a transaction at once, and all its reads are consistent.
-        lag=0.0,
-        clocks=ClockBounds(
-            off=float(environ["TOPOLOGY_CLOCK_SECONDS"]), ahead=float(environ["TOPOLOGY_AHEAD_SECONDS"])
-        ),
-    )
-
-
-def growth(environ: Mapping[str, str]) -> GrowthSettings:
-    """Return how counts change by themselves; raises `ConfigurationError`."""
-    mode: Any = environ["GROWTH_MODE"]
-    return GrowthSettings(
-        mode,
-        float(environ["GROWTH_COOLDOWN_SECONDS"]),
-        float(environ["GROWTH_QUIET_SECONDS"]),
-        most_minutes=float(environ["GROWTH_MOST_MINUTES"]),
-        mover_share=float(environ["GROWTH_MOVER_SHARE"]),
-    )
+        return replace(super().timing, lag=0.0)
 
 
 def shrink_hourly(
@@ -101,11 +75,11 @@ def main() -> None:
     """Work until standard input ends."""
     end_with_input()
     never = Event()
-    transport = transport_of(os.environ)
-    worker = resharder(os.environ, transport)
+    settings = WorkerSettings.from_env(os.environ)
+    worker = resharder_of(settings, transport_of(os.environ))
 
     def check() -> None:
-        shrink_quiet(worker, settings=growth(os.environ), report=_report_resize)
+        shrink_quiet(worker, settings=settings.growth, report=_report_resize)
 
     hourly = {"stop": never.is_set, "sleep": time.sleep, "log": log}
     Thread(target=shrink_hourly, args=[check], kwargs=hourly, daemon=True).start()

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Final
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, TransactionCanceledError, TransactionConflictError
 from dynashard.repository import Store
-from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import stored_at
 from dynashard.repository.markers import relocation
 from dynashard.repository.reservations import held
-from dynashard.routing import home, logical_partition_of, shard_keys
+from dynashard.routing import home, logical_partition_of, shard_keys, wire_key
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
 from dynashard.transport.interface import Wire

@@ -20,8 +20,8 @@ from typing import Any, Final, Self
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import InvalidKeyError, OutcomeUnknownError
 from dynashard.placement import CALCULATED
-from dynashard.repository.batch import wire_key
 from dynashard.repository.store import Store
+from dynashard.routing import wire_key
 from dynashard.schema import MAX_SORT_KEY_BYTES, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Call, Resend, Wire, answers_of
 from dynashard.transport.paging import pages

@@ -26,19 +26,18 @@ from dynashard.errors import (
     UndecodableItemError,
 )
 from dynashard.repository import Companion, KeyLike, Repository, Store, Written
-from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.conditions import exists_already
 from dynashard.repository.key_names import name_of, not_found
-from dynashard.repository.projection import Part
+from dynashard.repository.projection import Part, Reading
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import unsettled
+from dynashard.repository.single_batches import SingleBatchWriter
 from dynashard.repository.store import E, read_operation, write_operation
 from dynashard.repository.updates import FieldUpdates, applied, check_updates
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, inline, pointers
-from dynashard_patterns.attachments.single_writer import SingleWriter
 from dynashard_patterns.attachments.versions import Fields, Fresh
 
 
@@ -59,7 +58,7 @@ class AttachmentRepository(Generic[E]):
         self._builder = self._plain.writes.builder
         self._entity = self._plain.entity
         self._store = store
-        self.batches = Batches(self._items, SingleWriter(store, self))
+        self.batches = Batches(self._items, SingleBatchWriter(store, self))
 
     @property
     def entity(self) -> EntityDefinition[E]:

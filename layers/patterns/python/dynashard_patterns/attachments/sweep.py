@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import structs
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.repository.batch import Reading
 from dynashard.repository.item_reads import reader_of
+from dynashard.repository.projection import Reading
 from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK

@@ -7,9 +7,10 @@ from dynashard.entity import EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, ThrottledError, TransactionConflictError
 from dynashard.placement import PART_DIGITS
 from dynashard.repository import Store
-from dynashard.repository.batch import Reading, get_all, wire_key
+from dynashard.repository.batch import get_all
+from dynashard.repository.projection import Reading
 from dynashard.repository.retry_policy import unsettled
-from dynashard.routing import home
+from dynashard.routing import home, wire_key
 from dynashard.topology import View
 from dynashard.transport.interface import Wire
 from dynashard_patterns.counters.declaration import Counter

@@ -1,5 +1,6 @@
 """What edges are declared with: the two ways of an edge, and its counters."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar
@@ -8,7 +9,6 @@ from pydantic import Field
 
 from dynashard.entity import Entity, Index, Key, Shards, definition
 from dynashard.errors import DeclarationError
-from dynashard_patterns.edges.slots import Slots
 
 Way = Literal["forward", "backward"]
 """From the node that follows to those it follows, or from the node that is followed to its followers."""
@@ -23,6 +23,8 @@ EDGE_KEY: Final = Key(partition="{tenant_id}:{node}", sort="{way}.{other}")
 COUNT_KEY: Final = Key(partition="{tenant_id}:{node}:{way}:{slot}")
 """The key of their counters: each slot is a partition of its own."""
 NEWEST: Final = "newest"
+MOST_SLOTS: Final = 100
+"""What one BatchGetItem reads."""
 
 
 class Edge(Entity):
@@ -53,6 +55,32 @@ class EdgeCount(Entity):
     way: str
     slot: int
     count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The counters of one way, declared.
+
+    Attributes:
+        model: the entity of the slots.
+        slots: how many items a counter has, 1 to 100. It can be raised at any time, but never lowered: slots that are
+            not read are not counted.
+
+    Raises:
+        DeclarationError: a counter cannot have so many slots.
+    """
+
+    model: type[EdgeCount]
+    slots: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slots <= MOST_SLOTS:
+            name = definition(self.model).name
+            raise DeclarationError(name, f"has {self.slots} slots: it can have 1 to {MOST_SLOTS}")
+
+    def keys(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the keys of a counter's slots, slot 0 first; `key` has the fields of its key, all but the slot."""
+        return [{**key, "slot": number} for number in range(self.slots)]
 
 
 def newest(slot: str, shards: Shards | None = None) -> Index:
@@ -103,8 +131,8 @@ class Edges(Generic[E]):
         """The word for a way in keys."""
         return self.forward if way == "forward" else self.backward
 
-    def counter(self, way: Way) -> Slots[Any]:
-        """Return the counters of a direction; raises `DeclarationError` if the edges are not counted."""
+    def counter(self, way: Way) -> Slots:
+        """Return the counters of a way; raises `DeclarationError` if the edges are not counted."""
         if self.counts is None:
             raise DeclarationError(definition(self.model).name, "has no counts: declare a class of EdgeCount")
         # Ways of one name have one counter, so both must read the slots to which either adds.

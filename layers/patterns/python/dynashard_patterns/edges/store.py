@@ -189,7 +189,7 @@ class EdgeStore(Generic[E]):
         Cost: 0.5 read units a slot of the counter, 1 if consistent; 1 round trip.
         """
         key = self._counter_key(self._start(tenant_id, node, way))
-        return int(self._counted(way).total(key, consistent=consistent)["count"])
+        return self._counted(way).total(key, consistent=consistent)
 
     @write_operation
     def complete(self, there: E, missing: E) -> bool:
@@ -232,12 +232,12 @@ class EdgeStore(Generic[E]):
         if not self._counters:
             return []
         way: Way = "forward" if edge["way"] == self._edges.forward else "backward"
-        return [self._counters[way].adding(self._counter_key(edge), count=amount)]
+        return [self._counters[way].adding(self._counter_key(edge), amount)]
 
     def _counter_key(self, edge: Mapping[str, Any]) -> dict[str, Any]:
         return {name: edge[name] for name in ("tenant_id", "node", "way")}
 
-    def _counted(self, way: Way) -> SlotStore[Any]:
+    def _counted(self, way: Way) -> SlotStore:
         return self._counters[way] if self._counters else SlotStore(self._store, self._edges.counter(way))
 
     def _keys(self, tenant_id: str, one: str, other: str) -> Sequence[dict[str, Any]]:

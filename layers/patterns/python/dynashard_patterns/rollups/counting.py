@@ -37,14 +37,14 @@ class Tally:
         return Tally(self.counted + other.counted, self.known + other.known)
 
 
-class Counter(Generic[E]):
+class ItemCounter(Generic[E]):
     """Counts items into roll-ups.
 
     Args:
         db: the entities.
         roll_ups: what is summed up.
         clock: wall clock, in epoch seconds.
-        random: draws the part of the rows that this counter adds to, from zero to below one. Counters of other
+        random: draws the part of the rows that this one adds to, from zero to below one. Those of other
             processes mostly draw others, so that they seldom meet; a table with one counter has one part a row.
     """
 

@@ -8,7 +8,7 @@ from dynashard.entity import Entity, definition
 from dynashard.errors import InvalidQueryError
 from dynashard.service import Dynashard
 from dynashard_patterns.changes import Consumer
-from dynashard_patterns.rollups.counting import Counter
+from dynashard_patterns.rollups.counting import ItemCounter
 from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, Summing
 from dynashard_patterns.rollups.levels import check_range
 from dynashard_patterns.rollups.reading import Rows, level_of, parts_among, sort_text, summed, without_slot
@@ -46,8 +46,8 @@ class RollUps(Summing[E]):
     """
 
     def consumer(self, db: Dynashard) -> Consumer:
-        """Return what counts the items that the table's stream reports. Cost: as `Counter.handle`."""
-        return Consumer(self.name, (self.of,), Counter(db, self).handle)
+        """Return what counts the items that the table's stream reports. Cost: as `ItemCounter.handle`."""
+        return Consumer(self.name, (self.of,), ItemCounter(db, self).handle)
 
     def read(
         self,

@@ -84,14 +84,12 @@ class DeferredWrites:
             return None
         served = self._resource.served
         permit = served.permit(type(request).__name__.lower(), request.caller)
-        about = accept(served, request)
+        about, target = accept(served, request), incoming.path
         if isinstance(about, Entity):
             permit.require_new(about)
-        if isinstance(about, Entity):
             self._items.check(about)
-        target = incoming.path
-        if isinstance(about, Entity) and isinstance(request, Create):
-            target = self._resource.location(representation(about, None))
+            if isinstance(request, Create):
+                target = self._resource.location(representation(about, None))
         record = self._record(incoming, target)
         message = self._message(incoming, request, about, record.id)
         message.refuse_too_large()

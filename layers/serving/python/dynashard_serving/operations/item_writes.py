@@ -10,6 +10,7 @@ from dynashard.errors import (
     RevisionMismatchError,
     WriteContendedError,
 )
+from dynashard.repository import Written
 from dynashard_serving.dependants import dependants_of, refuse_dependants
 from dynashard_serving.documents import Document, without
 from dynashard_serving.idempotency import Attempt, IdempotentCreates
@@ -102,32 +103,40 @@ class ItemWrites:
         the item lies outside of the window, or the caller's right depends on the stored item.
         """
         permit = served.permit("put", request.caller)
-        item, items, now = item_of(served, request), self._collection_of(served.entity), self._clock()
+        item, now = item_of(served, request), self._clock()
         permit.require_new(item)
         refuse_untimely(served, request, item, now)
-        conditions, revision = request.conditions, request.conditions.single_revision
-        unread = served.in_window(item, now) and not permit.narrow and not served.exposed.has_lifecycle
-        if (revision is not None and not permit.narrow and not served.exposed.has_lifecycle) or (
-            conditions.none and unread
-        ):
-            done = items.put(item, if_match=revision, handling=request.handling)
-            return _stored(served, permit, done.item, created=done.created)
-        if conditions.only_new and unread:
-            try:
-                return _stored(served, permit, items.create(item, handling=request.handling), created=True)
-            except AlreadyExistsError as error:
-                raise PreconditionFailedError("The item exists already.") from error
+        unread = None if permit.narrow or served.exposed.has_lifecycle else self._put_unread(served, request, item, now)
+        done = unread or self._put_over_what_is_read(served, request, permit, item, now)
+        return _stored(served, permit, done.item, created=done.created)
+
+    def _put_unread(self, served: Served, request: Put, item: Entity, now: float) -> Written[Any] | None:
+        """Put an item without reading the stored one first; None if the conditions or the window depend on that."""
+        items, conditions, new = self._collection_of(served.entity), request.conditions, served.in_window(item, now)
+        revision = conditions.single_revision
+        if revision is not None or (conditions.none and new):
+            return items.put(item, if_match=revision, handling=request.handling)
+        if not conditions.only_new or not new:
+            return None
+        try:
+            return Written(items.create(item, handling=request.handling), created=True)
+        except AlreadyExistsError as error:
+            raise PreconditionFailedError("The item exists already.") from error
+
+    def _put_over_what_is_read(
+        self, served: Served, request: Put, permit: Permit, item: Entity, now: float
+    ) -> Written[Any]:
+        items = self._collection_of(served.entity)
         for current in _tries(lambda: items.find(item, consistent=True)):
             if current is not None:
                 permit.require_new(current)
-            refuse_put(served, conditions, item, current, now)
+            refuse_put(served, request.conditions, item, current, now)
             try:
                 if current is None:
                     new = self._begun(served, item)
-                    return _stored(served, permit, items.create(new, handling=request.handling), created=True)
-                over = _followed(served, current, item, now)
-                done = items.put(over, over=current, handling=_of_what_was_read(request.handling))
-                return _stored(served, permit, done.item, created=done.created)
+                    return Written(items.create(new, handling=request.handling), created=True)
+                over = in_place_of(served, current, item, now) if served.exposed.has_lifecycle else item
+                return items.put(over, over=current, handling=_of_what_was_read(request.handling))
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
         raise contended()
@@ -202,11 +211,6 @@ class ItemWrites:
         from dynashard_serving.numbers import Numbers  # noqa: PLC0415 - few entities are numbered
 
         return Numbers(self._collection_of, self._clock).numbered(served.exposed.numbered, item, idempotency_key)
-
-
-def _followed(served: Served, current: Entity, item: Entity, now: float) -> Entity:
-    """Return the item of a put as it replaces the stored one."""
-    return in_place_of(served, current, item, now) if served.exposed.has_lifecycle else item
 
 
 def _stored(served: Served, permit: Permit, item: Entity, *, created: bool) -> Stored:

@@ -27,8 +27,8 @@ def resharder_of(
         entities=list((domain or declared()).models),
         timing=settings.timing,
         concurrency=settings.concurrency,
-        share=Share(settings.growth_mover_share),
-        most_seconds=60 * settings.growth_most_minutes,
+        share=Share(settings.growth.mover_share),
+        most_seconds=settings.growth.most_seconds,
         runtime=runtime,
     )
 

@@ -70,7 +70,6 @@ OLDEST_RESHARD: Final = "OldestReshardHours"
 STREAM_AGE: Final = "StreamAgeSeconds"
 """Age of the oldest change in the table's stream that waits for a consumer that does not run; 0 if none waits."""
 
-GROWTH_PREFIX: Final = "Growth"
 GROWTH_ASKED: Final = "GrowthAsked"
 GROWTH_WOULD_ASK: Final = "GrowthWouldAsk"
 GROWTH_REFUSED: Final = "GrowthRefused"

@@ -12,11 +12,12 @@ from dynashard.backfills.runs import Run, Runs, key_of
 from dynashard.backfills.work import BackfillWork, Unfit
 from dynashard.errors import TopologyChangedError
 from dynashard.repository import Store
-from dynashard.resharding.job import Assignment, Sources
+from dynashard.resharding.job import Assignment
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, Progress, ProgressTable, open_tasks
 from dynashard.resharding.rates import Rate
 from dynashard.resharding.share import SHARD_READ_UNITS, SHARD_WRITE_UNITS
+from dynashard.resharding.sources import Sources
 from dynashard.resharding.worker import Slice, Task
 from dynashard.runtime import Runtime
 from dynashard.topology import DEFAULT_LEASE, Record, TopologyTable, family_of

@@ -94,7 +94,7 @@ class Tables(Struct, frozen=True, kw_only=True):
             timing=Timing(self.lease, self.operation_seconds, clocks=self.clocks),
             runtime=self.runtime,
             share=Share(options.settings.mover_share),
-            most_seconds=60 * options.settings.most_minutes,
+            most_seconds=options.settings.most_seconds,
         )
 
 

@@ -41,11 +41,25 @@ class GrowthSettings:
         if self.mode not in GROWTH_MODES:
             raise ConfigurationError(f"growth mode is {self.mode!r}; use {', '.join(GROWTH_MODES)}")
         if self.cooldown_seconds <= 0 or self.quiet_seconds < self.cooldown_seconds:
-            raise ConfigurationError("growth needs a cooldown above 0 s, and a quiet time that is no shorter")
+            raise ConfigurationError(
+                f"growth cooldown_seconds is {self.cooldown_seconds:g} and quiet_seconds {self.quiet_seconds:g}; the "
+                "first must be above 0, and the second not below it"
+            )
         if self.most_minutes <= 0 or not 0 < self.mover_share <= 1:
-            raise ConfigurationError("growth needs minutes above 0, and a mover's share above 0 and at most 1")
+            raise ConfigurationError(
+                f"growth most_minutes is {self.most_minutes:g} and mover_share {self.mover_share:g}; the first must be "
+                "above 0, and the second above 0 and at most 1"
+            )
         if not 0 <= self.wait_low <= self.wait_high:
-            raise ConfigurationError("growth waits from wait_low to wait_high seconds, neither below 0")
+            raise ConfigurationError(
+                f"growth wait_low is {self.wait_low:g} and wait_high {self.wait_high:g}; the first must be at least 0, "
+                "and the second not below it"
+            )
+
+    @property
+    def most_seconds(self) -> float:
+        """How long a resize may be expected to take that starts by itself and moves items, in seconds."""
+        return 60 * self.most_minutes
 
 
 DEFAULTS: Final = GrowthSettings()

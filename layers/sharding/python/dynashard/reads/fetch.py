@@ -16,8 +16,8 @@ from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.positions import Positions
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Convert, Group, Source, Stream, StreamRead, queries_of
-from dynashard.repository.batch import StoredKey, stored_key
 from dynashard.repository.conditions import is_damaged, is_marker
+from dynashard.routing import StoredKey, stored_key
 from dynashard.schema import MOVED_TO
 from dynashard.transport.interface import Call, Consumed, Transport, Wire, consumed_of
 

@@ -10,11 +10,11 @@ from dynashard.errors import EngineError, UnprocessedError
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.sources import Chunk, StreamRead
 from dynashard.repository import Store
-from dynashard.repository.batch import Reading, StoredKey, stored_key
 from dynashard.repository.conditions import is_damaged
 from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home
-from dynashard.routing import logical_partition_of, settling
+from dynashard.repository.projection import Reading
+from dynashard.routing import StoredKey, logical_partition_of, settling, stored_key
 from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.transport.interface import Call, Wire
 

@@ -1,14 +1,15 @@
 """One round of BatchGetItem or BatchWriteItem requests, and what DynamoDB leaves unprocessed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, InputError, ThrottledError, TransactionConflictError
+from dynashard.repository.projection import Reading
 from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
-from dynashard.transport.interface import Call, Reader, Wire
+from dynashard.routing import StoredKey, stored_key, wire_key
+from dynashard.transport.interface import Call, Wire
 
 if TYPE_CHECKING:
     from dynashard.repository.write import Write
@@ -19,47 +20,7 @@ _WRITE_LIMIT: Final = 25
 _BATCH_GET: Final = BatchOperation("BatchGetItem", _GET_LIMIT * AT_A_TIME)
 BATCH_WRITE: Final = BatchOperation("BatchWriteItem", _WRITE_LIMIT * AT_A_TIME)
 
-StoredKey = tuple[str, str]
 T = TypeVar("T")
-
-
-class Reading(NamedTuple):
-    """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items.
-
-    `reader` reads answers of BatchGetItem. In place of a stored item it may return the key, the time of expiry, and
-    under `ENTITY` the entity. `names` are the placeholders in `fields`.
-    """
-
-    consistent: bool
-    fields: str | None = None
-    reader: Reader | None = None
-    names: Mapping[str, str] | None = None
-
-    def on(self, request: Wire) -> Wire:
-        """Add these options to a request."""
-        if self.consistent:
-            request["ConsistentRead"] = True
-        if self.fields is not None:
-            request["ProjectionExpression"] = self.fields
-        if self.names is not None:
-            request["ExpressionAttributeNames"] = self.names
-        return request
-
-
-ENTITY: Final = ""
-"""Where the entity of a stored item is, if a reader has made it: DynamoDB refuses empty names."""
-LIVENESS: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
-"""The projection that shows which item it is and whether it is live."""
-
-
-def wire_key(key: StoredKey) -> Wire:
-    """Return a stored key in DynamoDB JSON."""
-    return {PK: {"S": key[0]}, SK: {"S": key[1]}}
-
-
-def stored_key(item: Mapping[str, Any]) -> StoredKey:
-    """Return the stored key of an item or key in DynamoDB JSON."""
-    return item[PK]["S"], item[SK]["S"]
 
 
 def get_all(

@@ -12,7 +12,7 @@ from orjson import JSONDecodeError, loads
 from dynashard.compiled.reader import entity_reader
 from dynashard.compiled.rows import Capacity, Row, parser_of
 from dynashard.entity import EntityDefinition
-from dynashard.repository.batch import ENTITY
+from dynashard.repository.projection import ENTITY
 from dynashard.schema import EXPIRES_AT, PK, SK
 from dynashard.transport.interface import Reader, Wire
 

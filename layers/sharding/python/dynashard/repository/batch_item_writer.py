@@ -16,11 +16,11 @@ from dynashard.errors import (
     UndecodableItemError,
     UnprocessedError,
 )
-from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Outcome
 from dynashard.repository.conditions import later_version
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named, name_of
+from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import kept
 from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.write import Kind, Write

@@ -11,11 +11,12 @@ from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
-from dynashard.repository.batch import AT_A_TIME, Reading, StoredKey, chunks, get_all, stored_key, wire_key
+from dynashard.repository.batch import AT_A_TIME, chunks, get_all
 from dynashard.repository.conditions import is_damaged, is_marker, moved_to
+from dynashard.repository.projection import Reading
 from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
-from dynashard.routing import home
+from dynashard.routing import StoredKey, home, stored_key, wire_key
 from dynashard.transport.interface import Call, Wire
 
 _PAIRS: Final = 5

@@ -15,12 +15,13 @@ from typing import Any
 from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.repository.batch import Reading, StoredKey, get_all, wire_key
+from dynashard.repository.batch import get_all
 from dynashard.repository.conditions import is_damaged, is_live, is_marker, moved_to
 from dynashard.repository.follow_markers import Pair, StoredItems
+from dynashard.repository.projection import Reading
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import Store, view_ended
-from dynashard.routing import Places, home, settling
+from dynashard.routing import Places, StoredKey, home, settling, wire_key
 from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 

@@ -14,7 +14,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.batch import BATCH_WRITE, StoredKey, write_once
+from dynashard.repository.batch import BATCH_WRITE, write_once
 from dynashard.repository.conditions import Condition, later_version
 from dynashard.repository.late import Late, answered_late, confirm, next_after
 from dynashard.repository.markers import create_with_marker
@@ -23,7 +23,7 @@ from dynashard.repository.replacement import replacing
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, view_ended, write_operation
 from dynashard.repository.write import Done, Kind, Write, send
-from dynashard.routing import Places
+from dynashard.routing import Places, StoredKey
 
 
 class HomeWriter:

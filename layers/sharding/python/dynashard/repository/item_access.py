@@ -13,13 +13,13 @@ from dynashard.errors import (
     ThrottledError,
     UnprocessedError,
 )
-from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import is_live, is_marker, later_version, refusal
 from dynashard.repository.evidence import Proof, gone, judge
 from dynashard.repository.home_reader import HomeReader
 from dynashard.repository.home_writer import HomeWriter
 from dynashard.repository.item_reads import ItemReads
 from dynashard.repository.key_names import key_named, name_of
+from dynashard.repository.projection import Reading
 from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, applied
 from dynashard.repository.write import Done, Write

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dynashard.entity import EntityDefinition, ItemKey, definition, revision_in
 from dynashard.errors import EngineError, ThrottledError, UnprocessedError
-from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import mismatch
 from dynashard.repository.home_reader import HomeReader
 from dynashard.repository.key_names import key_named, name_of, not_found
+from dynashard.repository.projection import Reading
 from dynashard.repository.store import E, KeyLike, Store
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire

@@ -1,6 +1,7 @@
 """Writes single items of one entity: decides by the write guarantee what is read first, and what is sent."""
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Generic
 
@@ -16,12 +17,12 @@ from dynashard.errors import (
     RevisionMismatchError,
     WriteContendedError,
 )
-from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named, name_of
+from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import objects_read, revision_read
-from dynashard.repository.store import Companion, E, KeyLike, Store, Written, write_operation
+from dynashard.repository.store import Companion, E, ExactlyOnce, KeyLike, Store, Written, write_operation
 from dynashard.repository.updates import FieldUpdates, applied, check_updates
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
@@ -45,12 +46,16 @@ class ItemWrites(Generic[E]):
         self.builder = WriteBuilder(store, self.entity)
         self._store = store
 
+    @cached_property
+    def _exactly_once(self) -> ExactlyOnce:
+        return self._store.exactly_once(self._store)
+
     @write_operation
     def create(self, item: E, /, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE or self.entity.unique:
-            return self._store.exactly_once.create(self._store, item)
+            return self._exactly_once.create(item)
         write = self.builder.put(Kind.CREATE, item, created=None)
         if level is WriteGuarantee.GUARDED and self.items.read(item, Reading(consistent=True)) is not None:
             # After a lost answer a stored item proves nothing; before the first request it does.
@@ -62,7 +67,7 @@ class ItemWrites(Generic[E]):
     def create_with(self, item: E, companion: Companion) -> E:
         """Store an item in one transaction with an action on another table; see `Repository.create_with`."""
         try:
-            return self._store.exactly_once.create(self._store, item, companion)
+            return self._exactly_once.create(item, companion)
         except OutcomeUnknownError as unknown:
             unknown.key = key_named(self.entity, item)
             raise
@@ -78,7 +83,7 @@ class ItemWrites(Generic[E]):
         if over is not None:
             revision_read(over, if_match)
             if level is WriteGuarantee.EXACTLY_ONCE:
-                return Written(self._store.exactly_once.put(self._store, item, if_match=None, over=over), created=False)
+                return Written(self._exactly_once.put(item, if_match=None, over=over), created=False)
             changing = self.builder.put_over(item, over)
             self.items.do(changing, item)
             return Written(self.builder.item_of(changing), created=False)
@@ -141,14 +146,14 @@ class ItemWrites(Generic[E]):
         raise RevisionMismatchError(f"{name_of(self.entity, key)} changes too often to be updated; try again later")
 
     def _update_once(self, key: KeyLike, **updates: Any) -> E:
-        return self._store.exactly_once.update(self._store, self.entity.model, key, **updates)
+        return self._exactly_once.update(self.entity.model, key, **updates)
 
     @write_operation
     def delete(self, key: KeyLike, /, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item; see `Repository.delete`."""
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE or self.entity.unique:
-            self._store.exactly_once.delete(self._store, self.entity.model, key, if_match=if_match)
+            self._exactly_once.delete(self.entity.model, key, if_match=if_match)
         else:
             self.remove(key, if_match, guarded=level is WriteGuarantee.GUARDED)
 
@@ -192,10 +197,10 @@ class ItemWrites(Generic[E]):
             try:
                 if once:
                     if current is None:
-                        return Written(self._store.exactly_once.create(self._store, item), created=True)
+                        return Written(self._exactly_once.create(item), created=True)
                     over = self.builder.read(current)
                     at = revision_in(current) if over is None else None
-                    stored = self._store.exactly_once.put(self._store, item, if_match=at, over=over)
+                    stored = self._exactly_once.put(item, if_match=at, over=over)
                     return Written(stored, created=False)
                 write = self.builder.put_over_stored(item, current)
                 self.items.write(write, item)

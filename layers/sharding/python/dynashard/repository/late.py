@@ -19,14 +19,13 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.markers import marking, relocation, unmarking
 from dynashard.repository.phase_table import Encountered, Next
 from dynashard.repository.reservations import held, not_held
 from dynashard.repository.store import Store, view_ended
 from dynashard.repository.write import Kind, Write
-from dynashard.routing import Places, home
+from dynashard.routing import Places, home, stored_key, wire_key
 from dynashard.schema import MOVED_FROM, MOVED_TO, PK, REV
 from dynashard.topology import Phase
 from dynashard.transport.deadline import evidence

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from dynashard.entity import Undecodable, judged
-from dynashard.repository.batch import ENTITY
+from dynashard.repository.projection import ENTITY
 from dynashard.transport.interface import Wire, meters
 
 T = TypeVar("T")

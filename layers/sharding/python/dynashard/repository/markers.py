@@ -7,10 +7,9 @@ that the item is still the one that was read. However often it is sent, and howe
 from typing import Final
 
 from dynashard.codec import item_size
-from dynashard.repository.batch import StoredKey, stored_key, wire_key
 from dynashard.repository.conditions import Condition, absent_or_marker, unchanged
 from dynashard.repository.write import Write
-from dynashard.routing import Places
+from dynashard.routing import Places, StoredKey, stored_key, wire_key
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.topology import Phase
 from dynashard.transport.interface import Wire

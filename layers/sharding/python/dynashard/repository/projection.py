@@ -1,19 +1,46 @@
-"""Projections: which attributes DynamoDB sends of an item, so that the others are neither sent nor decoded."""
+"""What a read asks DynamoDB for: its consistency, and its projection, so that nothing else is sent or decoded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.nearest import hint
-from dynashard.repository.batch import Reading
 from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE, VERSION
+from dynashard.transport.interface import Reader, Wire
 
+ENTITY: Final = ""
+"""Where the entity of a stored item is, if a reader has made it: DynamoDB refuses empty names."""
+LIVENESS: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
+"""The projection that shows which item it is and whether it is live."""
 MOST_NAMED: Final = 100
 """The most attributes that are named to leave out the keys of indexes."""
 _JUDGED: Final = (PK, SK, TYPE, REV, VERSION, EXPIRES_AT, MOVED_TO)
 """Attributes that show which item it is, whether it is live, and at which revision and version."""
+
+
+class Reading(NamedTuple):
+    """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items.
+
+    `reader` reads answers of BatchGetItem. In place of a stored item it may return the key, the time of expiry, and
+    under `ENTITY` the entity. `names` are the placeholders in `fields`.
+    """
+
+    consistent: bool
+    fields: str | None = None
+    reader: Reader | None = None
+    names: Mapping[str, str] | None = None
+
+    def on(self, request: Wire) -> Wire:
+        """Add these options to a request."""
+        if self.consistent:
+            request["ConsistentRead"] = True
+        if self.fields is not None:
+            request["ProjectionExpression"] = self.fields
+        if self.names is not None:
+            request["ExpressionAttributeNames"] = self.names
+        return request
 
 
 class Part(NamedTuple):

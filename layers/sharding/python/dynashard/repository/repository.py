@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dynashard.entity import EntityDefinition, definition, revision_in
 from dynashard.errors import InvalidQueryError
-from dynashard.repository.batch import LIVENESS, Reading
 from dynashard.repository.item_reads import ItemReads
 from dynashard.repository.key_names import not_found
-from dynashard.repository.projection import Part, projection
+from dynashard.repository.projection import LIVENESS, Part, Reading, projection
 from dynashard.repository.store import Companion, E, KeyLike, Store, Written, read_operation
 
 if TYPE_CHECKING:
@@ -59,9 +58,9 @@ class Repository(Generic[E]):
 
         items = self.writes.items
         if self.entity.unique:
-            from dynashard.repository.unique_batches import UniqueBatchWriter  # noqa: PLC0415 - few entities need it
+            from dynashard.repository.single_batches import SingleBatchWriter  # noqa: PLC0415 - few entities need it
 
-            return Batches(items, UniqueBatchWriter(self._store, self.writes))
+            return Batches(items, SingleBatchWriter(self._store, self))
         return Batches(items, BatchItemWriter(self._store, items, self.writes.builder))
 
     def check(self, item: E, *, timely: bool = True) -> None:

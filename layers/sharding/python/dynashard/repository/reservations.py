@@ -15,9 +15,8 @@ from typing import Any, Final, NamedTuple
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.entity.uniqueness import RESERVATION, UniqueDefinition, reserved_for
 from dynashard.errors import InputError, TransactionCanceledError, UndecodableItemError
-from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import Condition
-from dynashard.routing import logical_partition_of
+from dynashard.routing import logical_partition_of, wire_key
 from dynashard.schema import EXPIRES_AT, OWNER_PARTITION, OWNER_REV, OWNER_SORT, PK, SK, TYPE
 from dynashard.transport.interface import Wire
 

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.errors import ConditionFailedError, DynashardError, EngineError, TransactionConflictError
-from dynashard.repository.batch import BATCH_WRITE, LIVENESS, Reading, StoredKey, get_all, write_once
+from dynashard.repository.batch import BATCH_WRITE, get_all, write_once
 from dynashard.repository.conditions import is_live
+from dynashard.repository.projection import LIVENESS, Reading
 from dynashard.repository.retry_policy import Unfinished, run_rounds, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.write import Done, Kind, Write, send
-from dynashard.routing import shard_keys
+from dynashard.routing import StoredKey, shard_keys
 from dynashard.schema import PK, REV
 from dynashard.transport.interface import Wire
 

@@ -48,17 +48,16 @@ class Written(NamedTuple, Generic[E]):
 class ExactlyOnce(Protocol):
     """Writes single items so that a lost answer does not leave their outcome open. Raises as `Repository` does."""
 
-    def create(self, store: "Store", item: E, companion: Companion | None = None) -> E:
+    def create(self, item: E, companion: Companion | None = None) -> E:
         """Store an item under a key that has no live item, with an action on another table if there is one."""
         ...
 
-    def put(self, store: "Store", item: E, *, if_match: str | None, over: Entity | None) -> E:
+    def put(self, item: E, *, if_match: str | None, over: Entity | None) -> E:
         """Store an item whether or not its key has one; with `if_match`, only over the one at that revision."""
         ...
 
     def update(
         self,
-        store: "Store",
         model: type[E],
         key: KeyLike,
         *,
@@ -70,7 +69,7 @@ class ExactlyOnce(Protocol):
         """Update some fields of a live item, and return it as updated."""
         ...
 
-    def delete(self, store: "Store", model: type[Entity], key: KeyLike, *, if_match: str | None) -> None:
+    def delete(self, model: type[Entity], key: KeyLike, *, if_match: str | None) -> None:
         """Delete a live item."""
         ...
 
@@ -79,7 +78,7 @@ class Store(Struct, frozen=True):
     """A table, and what operations on it need.
 
     Attributes:
-        exactly_once: writes items whose entity, or caller, demands to be written exactly once.
+        exactly_once: opens what writes items whose entity, or caller, demands to be written exactly once.
         runtime: time and randomness, which draws shards for random placement.
         new_revision: makes write ids; they must differ between writes.
         throttled: called for a throttle before the caller gets the error.
@@ -92,7 +91,7 @@ class Store(Struct, frozen=True):
     transport: Transport
     table: str
     router: Router
-    exactly_once: ExactlyOnce
+    exactly_once: Callable[["Store"], ExactlyOnce]
     runtime: Runtime = SYSTEM
     new_revision: Callable[[], str] = lambda: urlsafe_b64encode(urandom(12)).decode()
     retry_policy: RetryPolicy = RetryPolicy()

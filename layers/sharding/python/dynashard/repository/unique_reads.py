@@ -6,12 +6,13 @@ from typing import Any, Generic
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.entity.uniqueness import RESERVATION, UniqueDefinition
 from dynashard.errors import InvalidQueryError, TransactionCanceledError, TransactionConflictError
-from dynashard.repository.batch import Reading, wire_key
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.repository.item_reads import ItemReads
+from dynashard.repository.projection import Reading
 from dynashard.repository.reservations import has, owner_of, reservation_key
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import E, Store, read_operation, view_ended
+from dynashard.routing import wire_key
 from dynashard.transport.interface import Wire
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dynashard.codec import decode_value, fits, require_fits
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.assignment import unreadable
+from dynashard.entity.uniqueness import reserved_for
 from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.repository.evidence import lineage
@@ -38,7 +39,8 @@ class WriteBuilder(Generic[E]):
         key = self._entity.key_of(item)
         clock = self._store.router.key_clock
         (clock.require_timely if timely else clock.require_format)(self._entity, key)
-        self.as_read(self.wire_of(item, key, created=None, counts=counts), key, item)
+        made = self.as_read(self.wire_of(item, key, created=None, counts=counts), key, item)
+        reserved_for(self._entity, made.__dict__)
 
     def wire_of(
         self,

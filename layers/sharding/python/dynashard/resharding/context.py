@@ -68,22 +68,23 @@ class Context:
         Every view is read under the lease of the family's record, which was read after the publication was seen, at
         `now` at the latest. Leases that were granted before the lease was lowered count to their end.
         """
-        end = published + self.timing.wait(family.granted)
-        if family.former_lease:
-            lowered = now if family.lowered_at is None else family.lowered_at
-            end = max(end, lowered + self.timing.wait(family.former_lease))
-        return end - now
+        return self._over(family, published, now, self.timing.wait) - now
 
     def known_in(self, family: Record, seen: float, now: float) -> float:
         """Return the seconds until every view in use has an epoch that was seen stored; times in epoch seconds.
 
         Requests that are under way do not count: a place that was computed under a view stays right.
         """
-        end = seen + self.timing.known_after(family.granted)
+        return self._over(family, seen, now, self.timing.known_after) - now
+
+    @staticmethod
+    def _over(family: Record, since: float, now: float, wait: Callable[[float], float]) -> float:
+        """Return when a wait is over that depends on the leases in force, in epoch seconds."""
+        over = since + wait(family.granted)
         if family.former_lease:
             lowered = now if family.lowered_at is None else family.lowered_at
-            end = max(end, lowered + self.timing.known_after(family.former_lease))
-        return end - now
+            over = max(over, lowered + wait(family.former_lease))
+        return over
 
     def waited_since(self, scope: Scope, record: Record, family: Record, resize: Resize, seen: float) -> float:
         """Return when the publication was stored, at the latest, that a record's resize waits for; in epoch seconds.

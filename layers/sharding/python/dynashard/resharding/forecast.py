@@ -37,38 +37,33 @@ def forecast(
     context: Context,
     scope: Scope,
     family: Record,
-    origin: int,
-    target: int,
-    *,
-    budget: float | None = None,
-    share: float | None = None,
-    creating: float = 0.0,
-    rewrites: bool = True,
+    resize: Resize,
 ) -> Estimate:
-    """Return what a resize from one count to another takes; `family` is the record of the scope's family.
+    """Return what a requested resize takes; `family` is the record of the scope's family.
 
     Raises, costs: as `stored_in`. Nothing is read if nothing moves.
     """
-    timing, of_shards = context.timing, share_of(context, share)
+    timing, of_shards = context.timing, share_of(context, resize.share)
     lease = timing.longest(family, context.runtime.clock())
     wait = timing.wait(lease)
-    if scope.time is not None or not scope.moves_by(rewrites=rewrites):
-        course = Course(origin, target, 1)
+    if scope.time is not None or not scope.moves_by(rewrites=resize.rewrites):
+        course = Course(resize.origin, resize.target, 1)
         waits = _WAITS_WITHOUT_MOVES * wait if scope.time is None else timing.ahead(lease)
         return estimates.estimate(estimates.EffortInputs(course, 0, waits=waits), Stored(), of_shards)
-    shards = moving_shards(scope, origin, target) if scope.partition is not None else []
+    shards = moving_shards(scope, resize.origin, resize.target) if scope.partition is not None else []
     tasks = len(shards) or context.segments
-    course = Course(origin, target, min(context.concurrency, tasks), rewrites=scope.index is not None, budget=budget)
-    resize = estimates.EffortInputs(
+    workers = min(context.concurrency, tasks)
+    course = Course(resize.origin, resize.target, workers, rewrites=scope.index is not None, budget=resize.budget)
+    effort = estimates.EffortInputs(
         course,
         tasks,
         entries=_entries(context, scope),
         waits=_WAITS_OF_INDEX * wait if course.rewrites else _WAITS * wait + 2 * timing.lag,
-        creating=creating,
+        creating=resize.creating,
         # Clients learn within a lease after the phase has begun that new items belong to their new homes.
         creating_seconds=2 * wait + lease,
     )
-    return estimates.estimate(resize, stored_in(context, scope, shards, of_shards), of_shards)
+    return estimates.estimate(effort, stored_in(context, scope, shards, of_shards), of_shards)
 
 
 def judged(context: Context, scope: Scope, family: Record, resize: Resize) -> Resize:
@@ -83,16 +78,7 @@ def judged(context: Context, scope: Scope, family: Record, resize: Resize) -> Re
     if context.most_seconds is None:
         return resize
     try:
-        found = forecast(
-            context,
-            scope,
-            family,
-            resize.origin,
-            resize.target,
-            budget=resize.budget,
-            share=resize.share,
-            creating=resize.creating,
-        )
+        found = forecast(context, scope, family, resize)
     except EngineError as error:
         if error.retryable:
             # It says nothing about the items: the shard that is to be relieved may have no units left to count them.

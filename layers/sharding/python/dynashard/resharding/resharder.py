@@ -8,12 +8,13 @@ from typing import Any, Final
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ClockOffError, EngineError, ReshardRefusedError, TopologyChangedError
 from dynashard.resharding import resize_requests
-from dynashard.resharding.checks import check_now, check_possible, rewrites_entries, under_way
+from dynashard.resharding.checks import under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
 from dynashard.resharding.estimate import Estimate
-from dynashard.resharding.forecast import course_of, forecast, share_of
-from dynashard.resharding.job import Guard, Job
+from dynashard.resharding.forecast import course_of, share_of
+from dynashard.resharding.guard import Guard
+from dynashard.resharding.job import Job
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
@@ -153,12 +154,8 @@ class Resharder:
 
         Cost: at most 8,192 read units, mostly a few; see `stored_amount`. At no more than the mover's share.
         """
-        check_possible(scope, to, budget, share)
-        record, family = resize_requests.known(self._context, scope)
-        check_now(scope, to, record, family, rewrite=rewrite)
-        origin = (record or family).count
-        rewrites = rewrites_entries(scope, origin, to, rewrite=rewrite)
-        return forecast(self._context, scope, family, origin, to, budget=budget, share=share, rewrites=rewrites)
+        options = resize_requests.ResizeOptions(budget, share, rewrite=rewrite)
+        return resize_requests.estimate(self._context, scope, to, options)
 
     def abort(self, scope: Scope) -> Status:
         """Abort a resize. Cost: 3 round trips, 3 read units, 1 write unit.

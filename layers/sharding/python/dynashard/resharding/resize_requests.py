@@ -1,8 +1,8 @@
-"""Resize requests of operators and of the growth policy: start, abort, pause, resume."""
+"""Resize requests of operators and of the growth policy: start, estimate, abort, pause, resume."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from msgspec import structs
 
@@ -12,6 +12,8 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding import epochs
 from dynashard.resharding.checks import check_now, check_possible, rewrites_entries, under_way
 from dynashard.resharding.context import Context
+from dynashard.resharding.estimate import Estimate
+from dynashard.resharding.forecast import forecast
 from dynashard.resharding.job import tasks_of
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
@@ -50,18 +52,16 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
         here = record or structs.replace(
             first_record(scope.key, family.count, now=now, lease=lease), epochs=family.epochs
         )
-        rewrites = rewrites_entries(scope, here.count, to, rewrite=options.rewrite)
-        moves = scope.moves_by(rewrites=rewrites) and scope.time is None
-        chosen = asdict(replace(options, survey=options.survey and moves)) | {"rewrites": rewrites}
-        del chosen["rewrite"]
-        resize = _resize(context, scope, here.count, to, last=record, id=resize_id, started=now, **chosen)
+        resize = _planned(context, scope, here.count, to, options, last=record, resize_id=resize_id, now=now)
         if scope.time is not None:
             request = epochs.publication(
                 context, scope, here, family, to, target=to, lease=lease, resize=resize.stored()
             )
         else:
             # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
-            since = now if scope.moves_by(rewrites=rewrites) else family.since if record is None else record.since
+            since = (
+                now if scope.moves_by(rewrites=resize.rewrites) else family.since if record is None else record.since
+            )
             # Entries that never held have placed no key. A history would begin with the count before this resize.
             request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored(), epochs=())
         active = family.active | {scope.key}
@@ -74,6 +74,16 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
         return [(record, request), (family, family.revised(now, active=active, differ_since=differ))]
 
     _save(context, scope, requested)
+
+
+def estimate(context: Context, scope: Scope, to: int, options: ResizeOptions) -> Estimate:
+    """Return what a resize would take; see `Resharder.estimate`."""
+    check_possible(scope, to, options.budget, options.share)
+    record, family = known(context, scope)
+    check_now(scope, to, record, family, rewrite=options.rewrite)
+    origin, now = (record or family).count, context.runtime.clock()
+    resize = _planned(context, scope, origin, to, options, last=record, resize_id="", now=now)
+    return forecast(context, scope, family, resize)
 
 
 def abort(context: Context, scope: Scope) -> None:
@@ -156,22 +166,48 @@ def _save(context: Context, scope: Scope, requested: Callable[[Record | None, Re
             return
 
 
-def _resize(context: Context, scope: Scope, origin: int, to: int, *, last: Record | None, **more: Any) -> Resize:
-    """A requested resize; `last` is the record with the previous one."""
+def _planned(
+    context: Context,
+    scope: Scope,
+    origin: int,
+    to: int,
+    options: ResizeOptions,
+    *,
+    last: Record | None,
+    resize_id: str,
+    now: float,
+) -> Resize:
+    """Return a resize as it is requested at `now`, in epoch seconds; `last` is the record with the previous one."""
     before = None if last is None else Resize.of(last)
     # For one partition a check is cheap. For a family it takes a Scan of the table, so it is done only if the last
     # resize has met items that were stored late.
     worthwhile = scope.partition is not None or (before is not None and bool(before.late or before.left))
-    check = worthwhile and scope.index is None and scope.moves and scope.time is None
-    resize = Resize(origin=origin, target=to, tasks=0, check=check, **more)
+    rewrites = rewrites_entries(scope, origin, to, rewrite=options.rewrite)
+    moves = scope.moves_by(rewrites=rewrites) and scope.time is None
+    resize = Resize(
+        resize_id,
+        origin,
+        to,
+        tasks=0,
+        cause=options.cause,
+        started=now,
+        budget=options.budget,
+        share=options.share,
+        survey=options.survey and moves,
+        creating=options.creating,
+        check=worthwhile and scope.index is None and moves,
+        rewrites=rewrites,
+    )
     return replace(resize, tasks=tasks_of(scope, resize, context.segments)) if scope.time is None else resize
 
 
 def reversal(context: Context, scope: Scope, record: Record, resize: Resize, *, now: float) -> Record:
     """Return the record of a resize that has ended and is to be reversed, with the request for the resize back."""
     over = record.revised(now, resize=resize.stored())
-    asked = {"budget": resize.budget, "share": resize.share, "cause": "abort", "survey": resize.survey}
-    back = _resize(context, scope, record.count, resize.origin, last=over, id=context.new_id(), started=now, **asked)
+    options = ResizeOptions(resize.budget, resize.share, "abort", resize.survey, rewrite=True)
+    back = _planned(
+        context, scope, record.count, resize.origin, options, last=over, resize_id=context.new_id(), now=now
+    )
     return record.revised(now, target=resize.origin, swept=True, since=now, resize=back.stored())
 
 

@@ -3,7 +3,6 @@
 from typing import Final
 
 from dynashard.errors import DynashardError
-from dynashard.repository.batch import stored_key
 from dynashard.repository.conditions import is_damaged, moved_to
 from dynashard.repository.markers import unmarking
 from dynashard.resharding.context import Context
@@ -11,6 +10,7 @@ from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.progress import Pass
 from dynashard.resharding.relocation import Homes
+from dynashard.routing import stored_key
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.transport.interface import Call, Wire
 

@@ -3,9 +3,10 @@
 from typing import Final
 
 from dynashard.resharding.context import Context
-from dynashard.resharding.job import Job, Sources, query
+from dynashard.resharding.job import Job
 from dynashard.resharding.progress import Pass
 from dynashard.resharding.relocation import Homes, expired
+from dynashard.resharding.sources import Sources, query
 from dynashard.routing import shard_keys
 from dynashard.schema import EXPIRES_AT, PK, SK, TYPE
 from dynashard.transport.interface import Call, Wire

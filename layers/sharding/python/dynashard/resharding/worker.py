@@ -13,15 +13,16 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.batch import stored_key
 from dynashard.resharding.context import Context
-from dynashard.resharding.job import Assignment, Job, Sources, Workplace, after, sources_of
+from dynashard.resharding.job import Assignment, Job, Workplace
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.pace import Pace
 from dynashard.resharding.progress import Pass, Progress
 from dynashard.resharding.relocation import Homes, Work
 from dynashard.resharding.rewriter import Rewriter
+from dynashard.resharding.sources import Sources, after, sources_of
 from dynashard.resharding.sweeper import Sweeper
+from dynashard.routing import stored_key
 from dynashard.schema import MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire, metered
 

@@ -9,11 +9,11 @@ from pydantic.fields import FieldInfo
 
 from dynashard.entity import Entity, EntityDefinition, definition, revision_in
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
-from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
+from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import objects_read
 from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store

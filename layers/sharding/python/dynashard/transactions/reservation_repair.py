@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.uniqueness import RESERVATION, UniqueDefinition
 from dynashard.errors import TransactionRefusedError
-from dynashard.repository.batch import Reading, get_all
+from dynashard.repository.batch import get_all
 from dynashard.repository.conditions import is_live
 from dynashard.repository.home_reader import HomeReader
+from dynashard.repository.projection import Reading
 from dynashard.repository.reservations import Reserving, expiry_of, fields_stored, has, owner_of, stored_places
 from dynashard.repository.store import Store
 from dynashard.schema import EXPIRES_AT, PK

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from dynashard.entity import ItemKey, revision_in
 from dynashard.entity.uniqueness import UniqueDefinition
 from dynashard.errors import CancellationReason, TransactionRefusedError, WriteContendedError
-from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import is_live
 from dynashard.repository.home_reader import HomeReader
+from dynashard.repository.projection import Reading
 from dynashard.repository.reservations import has, leave, of_others, owner_of, reservation, take
 from dynashard.repository.store import Store
 from dynashard.transactions.participant import Participant, Verdict
