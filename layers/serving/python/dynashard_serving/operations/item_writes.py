@@ -117,9 +117,7 @@ class ItemWrites:
                 return _stored(served, permit, items.create(item, handling=request.handling), created=True)
             except AlreadyExistsError as error:
                 raise PreconditionFailedError("The item exists already.") from error
-        for current in _tries(lambda: items.find(item, consistent=True)):
-            if current is not None:
-                permit.require_new(current)
+        for current in _tries(lambda: permit.replaced(lambda: items.find(item, consistent=True))):
             refuse_put(served, conditions, item, current, now)
             try:
                 if current is None:

@@ -118,6 +118,21 @@ class Permit(Struct, frozen=True):
             self.require(item)
         return item
 
+    def replaced(self, read: Callable[[], T]) -> T:
+        """Return the stored item that a put would replace, None if there is none. Raises as `require_new`, and `read`.
+
+        A caller whose rights depend on the item may not replace one that cannot be decoded, and so not be judged.
+        """
+        try:
+            item = read()
+        except UndecodableItemError as error:
+            if not self.narrow or error.retryable:
+                raise
+            raise self._refusal() from error
+        if item is not None:
+            self.require_new(item)
+        return item
+
     def reads(self, item: BaseModel | None = None) -> bool:
         """Return whether the caller may read an item; without one, whether they may read any."""
         if self.rules is None:
