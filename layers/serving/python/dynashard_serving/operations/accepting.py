@@ -58,7 +58,7 @@ def item_of(served: Served, request: Create | Put) -> Entity:
     """
     if isinstance(request, Put):
         fixed = {TENANT: request.tenant} if request.key is None else request.key
-        return _item(served, without(request.item, served.server_fields), fixed)
+        return _item(served, served.given(request.item), fixed)
     refuse_read_only(request.item, served.server_fields)
     item = _item(served, request.item, {TENANT: request.tenant})
     if request.idempotency_key is not None and not usable(request.idempotency_key):
@@ -148,7 +148,7 @@ def _refuse_patch(served: Served, request: Update) -> None:
     if isinstance(request.patch, list):
         refuse_malformed(served, request.patch)
         return
-    patch, fields = without(request.patch, served.server_fields), served.entity.model_fields
+    patch, fields = served.given(request.patch), served.entity.model_fields
     message = "The field is required: it cannot be removed."
     errors = [
         FieldError(name, message, "missing")
