@@ -6,14 +6,23 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationInfo,
+    computed_field,
+    field_validator,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from dynashard import Entity, Key, Registry
 from dynashard.codec import register_encoder
 from dynashard.transport import Transport
 from dynashard_serving.access import ANYONE, Access
-from dynashard_serving.declare import serve
+from dynashard_serving.declare import Exposed, serve
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -180,9 +189,38 @@ class Paint(Entity, name="derived.v1.Paint", key=Key("{tenant_id}", "{id}"), reg
         self.name.upper()
 
 
+def _is_anybodys(_caller: Any, _operation: str, _item: Any) -> bool:
+    return True
+
+
+class Trip(Entity, name="derived.v1.Trip", key=Key("{tenant_id}", "{id}"), unique="code", registry=Registry()):
+    """An item whose validators and defaults take other fields."""
+
+    tenant_id: str
+    id: str
+    code: str
+    begin: int
+    end: int
+    days: int = Field(default_factory=lambda data: data["end"] - data["begin"])
+
+    @field_validator("end")
+    @classmethod
+    def ordered(cls, end: int, info: ValidationInfo) -> int:
+        begin: int = info.data.get("begin", 1000)
+        return max(end, begin)
+
+
+class Visit(Trip, name="derived.v1.Visit", key=Key("{tenant_id}", "{id}"), unique="code", registry=Registry()):
+    """The same, of which a policy sees each item."""
+
+
+_TRIPS = Exposed(Trip, path="trips")
+_VISITS = Exposed(Visit, path="visits", access=Access(read=ANYONE, write=ANYONE, policy=_is_anybodys))
+
+
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    return caller_exposing(transport, table, Order, Box, Crate, Paint)  # type: ignore[arg-type]
+    return caller_exposing(transport, table, Order, Box, Crate, Paint, _TRIPS, _VISITS)  # type: ignore[arg-type]
 
 
 def test_a_policy_sees_the_cached_properties_of_the_new_item(caller: Caller) -> None:
@@ -268,3 +306,23 @@ def test_some_fields_are_read_of_an_item_that_looks_at_all_when_it_is_made(
 
     assert (one.status, one.json) == (200, {"id": "1", "shade": "of a later release"})
     assert many.json["items"] == [one.json]
+
+
+@pytest.mark.parametrize("path", ["trips", "visits"])
+@pytest.mark.parametrize("fields", ["end", "days", "end,days,begin"])
+def test_fields_that_follow_others_are_those_of_the_whole_item(
+    caller: Caller, dynamodb: RawDynamoDB, table: str, path: str, fields: str
+) -> None:
+    caller.put(f"/v1/{path}/1", {"code": "a", "begin": 2, "end": 7})
+    for stored in dynamodb.call("Scan", TableName=table)["Items"]:
+        # As it was before the field was declared.
+        dynamodb.call("PutItem", TableName=table, Item={n: value for n, value in stored.items() if n != "days"})
+    whole = caller.get(f"/v1/{path}/1").json
+
+    one = caller.get(f"/v1/{path}/1", query={"fields": fields})
+    queries: tuple[dict[str, str], ...] = ({}, {"order": "ordered"}, {"code": "a"})
+    many = [caller.get(f"/v1/{path}", query={"fields": fields, **query}) for query in queries]
+
+    assert (whole["end"], whole["days"]) == (7, 5)
+    assert one.json == {name: whole[name] for name in fields.split(",")}
+    assert [answer.json["items"] for answer in many] == [[one.json]] * len(queries)

@@ -263,7 +263,7 @@ class Enumeration:
 
     def _reading(self, visible: Callable[[Wire], bool], fields: tuple[str, ...] | None = None) -> Reading:
         query, dedup = self._query, self.dedup
-        if query.fields is not None and not self._upgrades:
+        if query.fields is not None and not any(each.needs_whole(query.fields) for each in self._decoders.values()):
             # An item whose fields contradict its keys is left out.
             keys = (*query.entity.key_fields, *(index.partition.fields if (index := query.index_definition) else ()))
             fields = query.entity.attributes_of(dict.fromkeys((*query.fields, *keys)))
