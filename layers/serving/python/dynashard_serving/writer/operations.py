@@ -122,8 +122,7 @@ class Operations:
             return DUPLICATE
         except DynashardError as unwritten:
             return Outcome(End.LEFT, unwritten.code, str(unwritten))
-        # The operation has ended: its record says why nothing was written.
-        return Outcome(End.STORED, str(problem["code"]))
+        return Outcome(End.REFUSED, str(problem["code"]))
 
 
 def _stored(served: Served, permit: Permit, request: Write, read: Callable[[], Entity | None]) -> Entity | None:
