@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from openapi_schema_validator import OAS31Validator
 
 from dynashard import Entity, Key, Registry
 from dynashard_serving.api.openapi.document import document_of
@@ -77,3 +78,54 @@ def test_a_listing_of_several_kinds_needs_what_each_needs(pages: Any, leaves: An
     listing = document(Access(read=pages), *others)["paths"]["/v1/all"]["get"]
 
     assert listing.get("security") == (enough and [{"bearer": scopes} for scopes in enough])
+
+
+@pytest.mark.parametrize(
+    ("access", "hidden"),
+    [
+        (None, ()),
+        (Access(read=ANYONE, write="a"), ()),
+        (Access(read=("a", "b"), write="a"), ()),
+        (Access(read="a", write="a", owner="{owner}"), ()),
+        (Access(read="a", write="b"), ("post", "put", "patch")),
+        (Access(read="a", write=("a", "b")), ("post", "put", "patch")),
+        (Access(read="a", write="a", operations={"create": ANYONE}), ("post",)),
+        (Access(write="a"), ("post", "put", "patch")),
+        (Access(read="a", write="a", owner="{owner}", owned=("read", "put")), ("post", "patch")),
+        (Access(read="a", write="a", policy=lambda *_: True), ("post", "put", "patch")),
+    ],
+    ids=str,
+)
+def test_writes_say_whether_their_caller_may_lack_the_right_to_read(access: Any, hidden: Any) -> None:
+    paths = document(access)["paths"]
+    methods = paths["/v1/pages"] | paths["/v1/pages/{id}"]
+    texts = {
+        method: [
+            each.get("description", "") for status, each in methods[method]["responses"].items() if status[0] == "2"
+        ]
+        for method in ("post", "put", "patch")
+    }
+
+    found = [method for method in texts if any("may not read the item" in text for text in texts[method])]
+
+    assert found == list(hidden)
+    # A put answers in both ways: it creates, or replaces.
+    assert sum("may not read the item" in text for text in texts["put"]) in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("result", "valid"),
+    [
+        # Where an answer has no room for items, and for a writer who may not read.
+        ({"id": "a", "revision": "r"}, True),
+        ({"tenant_id": "t", "id": "a", "revision": "r"}, True),
+        ({"id": "a"}, False),
+        ({"revision": "r"}, False),
+        ({"id": "a", "revision": "r", "owner": "o"}, False),
+    ],
+    ids=str,
+)
+def test_a_batch_may_answer_key_and_revision_in_place_of_an_item(result: Any, valid: object) -> None:
+    schemas = document(None)["components"]["schemas"]
+
+    assert OAS31Validator(schemas["PageRevision"]).is_valid(result) is valid

@@ -33,6 +33,10 @@ class InsufficientScopeError(NotPermittedError):
         self.scopes = list(scopes)
 
 
+class KeyAndRevision(dict[str, Any]):
+    """What a writer is answered who may not read the item: its key and its revision."""
+
+
 class Permit(Struct, frozen=True):
     """What a caller may do with one right.
 
@@ -144,7 +148,7 @@ class Permit(Struct, frozen=True):
         """Return the document that answers a write: only key and revision if the caller may not read the item."""
         if self.reads(item):
             return document
-        return {name: document[name] for name in (*key_fields, REVISION) if name in document}
+        return KeyAndRevision({name: document[name] for name in (*key_fields, REVISION) if name in document})
 
     @property
     def _reading(self) -> "Permit | None":

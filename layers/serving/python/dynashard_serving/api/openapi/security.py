@@ -51,11 +51,24 @@ def secured_family(described: Operation, members: Iterable[Served]) -> Operation
     return {**described, "description": f"{described['description']} {text}", "security": security}
 
 
+def may_write_unread(rules: Access | None, right: str) -> bool:
+    """Return whether a caller with a right to write may lack that to read what they have written."""
+    if rules is None:
+        return False
+    reading, writing = rules.requirement("get"), rules.requirement(right)
+    if reading is None or rules.policy is not None or (rules.limits("get") and not rules.limits(right)):
+        return True
+    return reading is not ANYONE and not _singles(writing) <= _singles(reading)
+
+
+def _singles(requirement: Requirement | None) -> set[object]:
+    return set(requirement if isinstance(requirement, tuple) else (requirement,))
+
+
 def _alternatives(requirement: Requirement | None) -> list[list[str]]:
     """Return the scopes of which one list is enough: an empty one if a claim is, which no security requirement says."""
     found = [[scope] for scope in scopes_of(requirement)]
-    single = requirement if isinstance(requirement, tuple) else (requirement,)
-    return found if found and all(isinstance(each, str) for each in single) else [*found, []]
+    return found if found and all(isinstance(each, str) for each in _singles(requirement)) else [*found, []]
 
 
 def _needs(requirement: Requirement | None) -> str:
