@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import FieldError, InvalidValueError, ValidationFailedError
-from dynashard_serving.declare import ItemRead, item_reads_of
+from dynashard_serving.declare import item_reads_of
 from dynashard_serving.documents import (
     MANY_ERRORS,
     TENANT,
@@ -113,12 +113,12 @@ def refuse_past(name: str, expires: Any, now: float) -> None:
         raise ValidationFailedError(FieldError(name, _PAST, "datetime_future"))
 
 
-def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any], reads: Sequence[ItemRead] = ()) -> None:
+def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any], below: Sequence[str] = ()) -> None:
     """Refuse ids that a path cannot carry, so that every item that is listed can also be read.
 
     An HTTP API decodes paths before it passes them on, and cuts them at a decoded `?`. A decoded `/` looks like
     a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
-    characters.
+    characters. `below` are the paths of something else below that of an item.
 
     Raises:
         ValidationFailedError: with each field at fault.
@@ -133,7 +133,7 @@ def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any], reads
             problem = "A URL cannot carry a ? here, because the gateway cuts the path at it. Remove it."
         elif "/" in value and name != fields[-1]:
             problem = f"A URL cannot carry a / here. Only {fields[-1]}, the last field of the address, may hold one."
-        elif name == fields[-1] and (taken := [each.path for each in reads if value.endswith(f"/{each.path}")]):
+        elif name == fields[-1] and (taken := [each for each in below if value.endswith(f"/{each}")]):
             problem = f"A URL that ends with /{taken[0]} leads to something else. Use another value."
         elif any(unicodedata.category(character) == "Cc" for character in value):
             problem = "A URL cannot carry control characters, such as line breaks. Remove them."
@@ -168,7 +168,7 @@ def _item(served: Served, body: Document, fixed: Mapping[str, Any]) -> Entity:
     item = validated(served.entity, with_fixed(body, fixed))
     refuse_changed(item, fixed)
     address = item.model_dump(mode="json", include=set(served.address))
-    refuse_unaddressable(served.address, address, item_reads_of(served.entity))
+    refuse_unaddressable(served.address, address, [each.path for each in item_reads_of(served.entity)])
     return item
 
 
