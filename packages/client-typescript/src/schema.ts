@@ -2564,8 +2564,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Access"] | {
-                    item: components["schemas"]["Access"];
+                result: components["schemas"]["Access"] | components["schemas"]["AccessRevision"] | {
+                    item: components["schemas"]["Access"] | components["schemas"]["AccessRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -2603,6 +2603,28 @@ export interface components {
             action?: components["schemas"]["AccessAction"];
             /** User Id */
             user_id?: string;
+        };
+        /**
+         * AccessRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        AccessRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Article
@@ -2719,8 +2741,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Article"] | {
-                    item: components["schemas"]["Article"];
+                result: components["schemas"]["Article"] | components["schemas"]["ArticleRevision"] | {
+                    item: components["schemas"]["Article"] | components["schemas"]["ArticleRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -2811,6 +2833,22 @@ export interface components {
              * @description Read with `include`. A write that omits this field leaves it unchanged; null removes it.
              */
             text?: string | null;
+        };
+        /**
+         * ArticleRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        ArticleRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Author */
+            author: string;
+            /** Year */
+            year: number;
+            /** Slug */
+            slug: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Channel
@@ -2907,8 +2945,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["ContactMethod"] | {
-                    item: components["schemas"]["ContactMethod"];
+                result: components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodRevision"] | {
+                    item: components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -2975,6 +3013,20 @@ export interface components {
              * @example ada@example.com
              */
             address: string;
+        };
+        /**
+         * ContactMethodRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        ContactMethodRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** User Id */
+            user_id: string;
+            /** Method Id */
+            method_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * ContactsContactMethod
@@ -3185,8 +3237,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["EscalationPolicy"] | {
-                    item: components["schemas"]["EscalationPolicy"];
+                result: components["schemas"]["EscalationPolicy"] | components["schemas"]["EscalationPolicyRevision"] | {
+                    item: components["schemas"]["EscalationPolicy"] | components["schemas"]["EscalationPolicyRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -3284,6 +3336,23 @@ export interface components {
              * @default 0
              */
             repeats?: number;
+        };
+        /**
+         * EscalationPolicyRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        EscalationPolicyRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id: string;
+            /**
+             * Policy Id
+             * @default default
+             */
+            policy_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * EscalationStep
@@ -3559,8 +3628,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Incident"] | {
-                    item: components["schemas"]["Incident"];
+                result: components["schemas"]["Incident"] | components["schemas"]["IncidentRevision"] | {
+                    item: components["schemas"]["Incident"] | components["schemas"]["IncidentRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -3696,6 +3765,18 @@ export interface components {
             details?: components["schemas"]["JsonValue"] | null;
         };
         /**
+         * IncidentRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        IncidentRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
          * IncidentState
          * @description Whether the incident still needs action.
          * @enum {string}
@@ -3826,8 +3907,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Licence"] | {
-                    item: components["schemas"]["Licence"];
+                result: components["schemas"]["Licence"] | components["schemas"]["LicenceRevision"] | {
+                    item: components["schemas"]["Licence"] | components["schemas"]["LicenceRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -3877,6 +3958,20 @@ export interface components {
              * @default 1
              */
             parts?: number;
+        };
+        /**
+         * LicenceRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        LicenceRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Series */
+            series: string;
+            /** Licensor Id */
+            licensor_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Licensor
@@ -3943,8 +4038,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Licensor"] | {
-                    item: components["schemas"]["Licensor"];
+                result: components["schemas"]["Licensor"] | components["schemas"]["LicensorRevision"] | {
+                    item: components["schemas"]["Licensor"] | components["schemas"]["LicensorRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -3987,6 +4082,18 @@ export interface components {
         LicensorReplace: {
             /** Name */
             name: string;
+        };
+        /**
+         * LicensorRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        LicensorRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * LikesAdded
@@ -4123,8 +4230,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Member"] | {
-                    item: components["schemas"]["Member"];
+                result: components["schemas"]["Member"] | components["schemas"]["MemberRevision"] | {
+                    item: components["schemas"]["Member"] | components["schemas"]["MemberRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -4178,6 +4285,20 @@ export interface components {
         MemberReplace: {
             /** @default member */
             role?: components["schemas"]["Role"];
+        };
+        /**
+         * MemberRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        MemberRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id: string;
+            /** User Id */
+            user_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * MyIncident
@@ -4359,8 +4480,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Notification"] | {
-                    item: components["schemas"]["Notification"];
+                result: components["schemas"]["Notification"] | components["schemas"]["NotificationRevision"] | {
+                    item: components["schemas"]["Notification"] | components["schemas"]["NotificationRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -4460,6 +4581,18 @@ export interface components {
             expires_at?: string | null;
         };
         /**
+         * NotificationRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        NotificationRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
          * NotificationRule
          * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
@@ -4554,8 +4687,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["NotificationRule"] | {
-                    item: components["schemas"]["NotificationRule"];
+                result: components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRuleRevision"] | {
+                    item: components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRuleRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -4626,6 +4759,20 @@ export interface components {
              * @default 0
              */
             after_minutes?: number;
+        };
+        /**
+         * NotificationRuleRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        NotificationRuleRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** User Id */
+            user_id: string;
+            /** Rule Id */
+            rule_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * OnCall
@@ -4954,8 +5101,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Operation"] | {
-                    item: components["schemas"]["Operation"];
+                result: components["schemas"]["Operation"] | components["schemas"]["OperationRevision"] | {
+                    item: components["schemas"]["Operation"] | components["schemas"]["OperationRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -5023,6 +5170,18 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
+        };
+        /**
+         * OperationRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        OperationRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * OperationState
@@ -5115,8 +5274,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["OrderedAccess"] | {
-                    item: components["schemas"]["OrderedAccess"];
+                result: components["schemas"]["OrderedAccess"] | components["schemas"]["OrderedAccessRevision"] | {
+                    item: components["schemas"]["OrderedAccess"] | components["schemas"]["OrderedAccessRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -5154,6 +5313,28 @@ export interface components {
             action?: components["schemas"]["AccessAction"];
             /** User Id */
             user_id?: string;
+        };
+        /**
+         * OrderedAccessRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        OrderedAccessRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Override
@@ -5256,8 +5437,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Override"] | {
-                    item: components["schemas"]["Override"];
+                result: components["schemas"]["Override"] | components["schemas"]["OverrideRevision"] | {
+                    item: components["schemas"]["Override"] | components["schemas"]["OverrideRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -5342,6 +5523,22 @@ export interface components {
             ends_at: string;
         };
         /**
+         * OverrideRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        OverrideRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id: string;
+            /** Schedule Id */
+            schedule_id: string;
+            /** Override Id */
+            override_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
          * Participation
          * @description The summary of an incident for one of its participants, ordered by the time since which it is open or closed.
          */
@@ -5403,8 +5600,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Participation"] | {
-                    item: components["schemas"]["Participation"];
+                result: components["schemas"]["Participation"] | components["schemas"]["ParticipationRevision"] | {
+                    item: components["schemas"]["Participation"] | components["schemas"]["ParticipationRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -5458,6 +5655,20 @@ export interface components {
              * @default null
              */
             closed_at?: string | null;
+        };
+        /**
+         * ParticipationRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        ParticipationRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Incident Id */
+            incident_id: string;
+            /** Participant */
+            participant: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Ping
@@ -5587,8 +5798,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Ping"] | {
-                    item: components["schemas"]["Ping"];
+                result: components["schemas"]["Ping"] | components["schemas"]["PingRevision"] | {
+                    item: components["schemas"]["Ping"] | components["schemas"]["PingRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -5678,6 +5889,27 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
+        };
+        /**
+         * PingRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        PingRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Series */
+            series: string;
+            /** Episode */
+            episode: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Id */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Plays
@@ -5919,8 +6151,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Schedule"] | {
-                    item: components["schemas"]["Schedule"];
+                result: components["schemas"]["Schedule"] | components["schemas"]["ScheduleRevision"] | {
+                    item: components["schemas"]["Schedule"] | components["schemas"]["ScheduleRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -5993,6 +6225,20 @@ export interface components {
             time_zone?: string;
             /** Layers */
             layers?: components["schemas"]["Layer"][];
+        };
+        /**
+         * ScheduleRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        ScheduleRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id: string;
+            /** Schedule Id */
+            schedule_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * SeatsAdded
@@ -6143,8 +6389,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Shift"] | {
-                    item: components["schemas"]["Shift"];
+                result: components["schemas"]["Shift"] | components["schemas"]["ShiftRevision"] | {
+                    item: components["schemas"]["Shift"] | components["schemas"]["ShiftRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -6229,6 +6475,22 @@ export interface components {
             ends_at: string;
         };
         /**
+         * ShiftRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        ShiftRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id: string;
+            /** Schedule Id */
+            schedule_id: string;
+            /** Shift Id */
+            shift_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
          * Source
          * @description What puts a user on call.
          * @enum {string}
@@ -6309,8 +6571,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["Team"] | {
-                    item: components["schemas"]["Team"];
+                result: components["schemas"]["Team"] | components["schemas"]["TeamRevision"] | {
+                    item: components["schemas"]["Team"] | components["schemas"]["TeamRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -6363,6 +6625,18 @@ export interface components {
         TeamReplace: {
             /** Name */
             name: string;
+        };
+        /**
+         * TeamRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        TeamRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * TimedAccess
@@ -6438,8 +6712,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["TimedAccess"] | {
-                    item: components["schemas"]["TimedAccess"];
+                result: components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessRevision"] | {
+                    item: components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -6475,6 +6749,26 @@ export interface components {
             action?: components["schemas"]["AccessAction"];
             /** User Id */
             user_id?: string;
+        };
+        /**
+         * TimedAccessRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        TimedAccessRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * Unit
@@ -6620,8 +6914,8 @@ export interface components {
             outcomes: ({
                 /** @constant */
                 ok: true;
-                result: components["schemas"]["User"] | {
-                    item: components["schemas"]["User"];
+                result: components["schemas"]["User"] | components["schemas"]["UserRevision"] | {
+                    item: components["schemas"]["User"] | components["schemas"]["UserRevision"];
                     created: boolean;
                 } | null;
             } | components["schemas"]["Failure"])[];
@@ -6744,6 +7038,21 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
+        };
+        /**
+         * UserRevision
+         * @description The key and the revision, in place of an item that may not be read or does not fit the answer.
+         */
+        UserRevision: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Id
+             * @example ada
+             */
+            id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
         };
         /**
          * UserStatus
@@ -7679,7 +7988,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7818,7 +8127,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7833,7 +8142,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7953,7 +8262,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8239,7 +8548,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8587,7 +8896,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8923,7 +9232,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9261,7 +9570,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9406,7 +9715,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9434,7 +9743,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9584,7 +9893,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9812,7 +10121,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9956,7 +10265,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9984,7 +10293,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -10126,7 +10435,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -10424,7 +10733,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -10552,7 +10861,7 @@ export interface operations {
                     "application/json": components["schemas"]["Incident"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -10567,7 +10876,7 @@ export interface operations {
                     "application/json": components["schemas"]["Incident"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -10673,7 +10982,7 @@ export interface operations {
                     "application/json": components["schemas"]["Incident"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -10946,7 +11255,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -11082,7 +11391,7 @@ export interface operations {
                     "application/json": components["schemas"]["Notification"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -11110,7 +11419,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -11250,7 +11559,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -11968,7 +12277,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -11996,7 +12305,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -12164,7 +12473,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -12374,7 +12683,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -12508,7 +12817,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -12536,7 +12845,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -12668,7 +12977,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -12904,7 +13213,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13050,7 +13359,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13078,7 +13387,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13226,7 +13535,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13436,7 +13745,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13557,7 +13866,7 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13572,7 +13881,7 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13678,7 +13987,7 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -13934,7 +14243,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14080,7 +14389,7 @@ export interface operations {
                     "application/json": components["schemas"]["Member"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14108,7 +14417,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14256,7 +14565,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14477,7 +14786,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14622,7 +14931,7 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14650,7 +14959,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -14792,7 +15101,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15170,7 +15479,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15326,7 +15635,7 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15354,7 +15663,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15516,7 +15825,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15808,7 +16117,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15964,7 +16273,7 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -15992,7 +16301,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -16154,7 +16463,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -16380,7 +16689,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -16530,7 +16839,7 @@ export interface operations {
                     "application/json": components["schemas"]["EscalationPolicy"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -16558,7 +16867,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -16720,7 +17029,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -17056,7 +17365,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -17197,7 +17506,7 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`, or its caller may not read the item. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -17225,7 +17534,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -17373,7 +17682,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
+            /** @description Done, with `Prefer: return=minimal`, or by a caller who may not read the item. */
             204: {
                 headers: {
                     /** @description The revision, quoted. */

@@ -61,7 +61,10 @@ def test_a_create_is_accepted_then_done(world: QueueWorld) -> None:
     world.drain(OPERATIONS)
     assert ended(world, accepted) == ("done", 201, None)
     assert record_of(world, accepted)["target"] == "/v1/users/1"
-    assert user(world) is not None
+    stored = user(world)
+    assert stored is not None
+    assert (world.recorded[-1]["outcome"], world.recorded[-1]["revision"]) == ("stored", stored["revision"])
+    assert world.tallies[0].stored == 1
 
 
 def test_put_patch_and_delete_follow_each_other(world: QueueWorld) -> None:
@@ -150,6 +153,9 @@ def test_a_later_failure_is_recorded_as_a_problem(
     assert document["status"] == document["problem"]["status"]
     assert document["problem"]["type"] == f"urn:dynashard:problem:{problem}"
     assert user(world) == before
+    line = world.recorded[-1]
+    assert (line["outcome"], line["code"], line["revision"]) == ("refused", problem, None)
+    assert world.tallies[0].stored == 0
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

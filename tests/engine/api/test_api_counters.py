@@ -115,6 +115,19 @@ def test_a_counter_with_several_fields_is_named_by_its_path(caller: Caller) -> N
     assert value(caller, "/v1/likes/ada/2026/other") == 0
 
 
+@pytest.mark.parametrize("name", ["x/add", "x/take", "a?b", ".", "a\nb"])
+def test_a_counter_that_no_path_leads_to_is_not_begun(caller: Caller, service: Service, name: str) -> None:
+    asked = service.fields("add", key={"screening": name}, amount=1)
+
+    assert asked == {"screening": "unaddressable"}
+    assert service.result("get", key={"screening": name})["value"] == 0
+    assert caller.post("/v1/seats/x%2Fadd/add", {"amount": 1}).fields == {"screening": "unaddressable"}
+    # It may contain a slash, and end with the word alone.
+    assert caller.post("/v1/seats/add/add", {"amount": 1}).status == 200
+    assert caller.post("/v1/seats/x%2Fadds/add", {"amount": 1}).status == 200
+    assert value(caller, "/v1/seats/x%2Fadds") == value(caller, "/v1/seats/add") == 1
+
+
 WRONG = [
     ("POST", f"{SEATS}/take", {"amount": 0}, 422, ["amount"]),
     ("POST", f"{SEATS}/take", {"amount": 1.5}, 422, ["amount"]),

@@ -1,12 +1,14 @@
 """Updates of entities whose validators see several fields: these judge the whole, and what they change is written."""
 
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Annotated, Any
 
 import pytest
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from dynashard import Create, Entity, Index, Key, Registry, Shards, Update
+from dynashard import Collection, Create, Entity, Index, Key, Registry, Retention, Shards, Update
 from dynashard.errors import InvalidKeyError, InvalidValueError, NotUniqueError, TransactionRefusedError
 from dynashard.schema import PK
 from tests.engine.stored_things import World
@@ -85,6 +87,60 @@ class Span(Entity, name="test.v1.Span", key=Key("{id}"), registry=OWN):
     def at_most_end(cls, capped: int, info: ValidationInfo) -> int:
         end: int = info.data.get("end", capped)
         return min(capped, end)
+
+
+class Parcel(
+    Entity,
+    name="test.v1.Parcel",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(2),
+    indexes=[Index("GSI1", "by_sent", partition="{tenant}", sort="{sent}#{arrives}")],
+    expires="until",
+    registry=OWN,
+):
+    """An entity with fields that follow from others, in each way that pydantic has."""
+
+    tenant: str = "abc"
+    id: str = "1"
+    limit: int
+    sent: datetime
+    weight: int
+    arrives: datetime
+    kind: Span.Kind = Span.Kind.SHORT
+    code: int
+    share: int
+    note: str = Field(default_factory=lambda data: f"{data['weight']} of {data['limit']}")
+    until: Annotated[datetime | None, Retention("sent", days=30_000), Field(validate_default=True)] = None
+    plain: str = ""
+
+    @field_validator("weight")
+    @classmethod
+    def light(cls, weight: int, info: ValidationInfo) -> int:
+        if weight > info.data.get("limit", 0):
+            raise ValueError("too heavy")
+        return weight
+
+    @field_validator("arrives")
+    @classmethod
+    def later(cls, arrives: datetime, info: ValidationInfo) -> datetime:
+        sent: datetime = info.data.get("sent", datetime.max.replace(tzinfo=UTC))
+        return max(arrives, sent)
+
+    @field_validator("kind", mode="wrap")
+    @classmethod
+    def known(cls, kind: Any, handler: Any, info: ValidationInfo) -> Any:
+        assert info.data["sent"], "unknown"
+        return handler(kind)
+
+    @field_validator("code", mode="plain")
+    @classmethod
+    def even(cls, code: Any, info: ValidationInfo) -> int:
+        return int(code) // info.data["limit"] * info.data["limit"]  # type: ignore[no-any-return]
+
+    @field_validator("share", mode="before")
+    @classmethod
+    def whole(cls, share: Any, info: ValidationInfo) -> Any:
+        return share if 100 / info.data.get("limit", 0) else 0
 
 
 class Named(Entity, name="test.v1.Named", key=Key("{id}"), registry=OWN):
@@ -180,6 +236,44 @@ def test_a_field_is_checked_against_those_before_it(world: World) -> None:
     spans.update(id="1", set={"begin": 20, "end": "30"})
     assert (world.only()["begin"], world.only()["end"]) == ({"N": "20"}, {"N": "30"})
     assert spans.part(id="1", fields=["end"]).values == {"end": 30}
+
+
+ALL = {"tenant": "abc"}
+FOLLOWING = ["weight", "arrives", "kind", "code", "share", "note", "until"]
+Read = Callable[[Collection[Parcel], list[str]], Iterator[Any]]
+READS: dict[str, Read] = {
+    "one": lambda parcels, fields: iter([parcels.part({**ALL, "id": "1"}, fields=fields).values]),
+    "page": lambda parcels, fields: iter(parcels.list(ALL, fields=fields).items),
+    "ordered": lambda parcels, fields: iter(parcels.list(ALL, fields=fields, order="ordered").items),
+    "index": lambda parcels, fields: iter(parcels.list(ALL, fields=fields, index="by_sent").items),
+    "filtered": lambda parcels, fields: iter(parcels.list(ALL, fields=fields, filters={"weight": 3}).items),
+    "scan": lambda parcels, fields: iter(parcels.scan(ALL, fields=fields)),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("lacking", [[], ["note", "ExpiresAt"]], ids=["as stored", "stored before a field"])
+def test_a_field_that_follows_others_is_read_by_itself_as_with_them(
+    world: World, read: Read, lacking: list[str]
+) -> None:
+    sent = datetime(2026, 1, 2, tzinfo=UTC)
+    parcels = world.of(Parcel)
+    parcels.create(Parcel(limit=5, sent=sent, weight=3, arrives=sent - timedelta(1), code=17, share=1))
+    world.adopt({name: value for name, value in world.only().items() if name not in lacking})
+    whole = parcels.get(tenant="abc", id="1")
+
+    for fields in (*([name] for name in FOLLOWING), ["plain", *FOLLOWING], ["id", "weight"]):
+        assert list(read(parcels, fields)) == [{name: getattr(whole, name) for name in fields}]
+    assert (whole.note, whole.code, whole.arrives) == ("3 of 5", 15, sent)
+
+
+def test_fields_that_follow_none_are_read_without_others(world: World) -> None:
+    world.of(Span).create(Span(begin=5, end=9))
+    wire = world.faults()
+
+    assert world.of(Span).part(id="1", fields=["begin"]).values == {"begin": 5}
+
+    assert "end" not in wire.calls[-1].request["ExpressionAttributeNames"].values()
 
 
 def test_a_sum_that_a_validator_changes_is_stored_as_it_is_read(world: World) -> None:

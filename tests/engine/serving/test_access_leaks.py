@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from openapi_schema_validator import OAS31Validator
 
 from dynashard import Entity, Index, Key, Shards
 from dynashard.transport import Transport
+from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.commands.answers import Commands
 from dynashard_serving.declare import ANYONE, Access, Exposed, FamilyListing
-from dynashard_serving.domain import domain_of
+from dynashard_serving.domain import declared, domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import TOPOLOGY, caller_on, idempotency_table, settings_of
 from tests.engine.commands.commands_on_engine import commands_on
@@ -141,11 +143,33 @@ def test_who_may_write_and_not_read_gets_key_and_revision_alone(api: Caller, ada
     put = writer.put("/v1/users/u1", BODY)
     created = writer.post("/v1/users", {**BODY, "id": "u3"})
 
+    assert [answer.status for answer in (patched, put, created)] == [204, 204, 201]
     for answer in (patched, put, created):
-        assert answer.json.keys() == {"tenant_id", "id", "revision"}
-        assert answer.etag == f'"{answer.json["revision"]}"'
+        assert answer.content == b""
+        assert "preference-applied" not in answer.headers
     assert created.headers["location"] == "/v1/users/u3"
+    assert [put.etag, created.etag] == [ada.get(f"/v1/users/{name}").etag for name in ("u1", "u3")]
     assert ada.get("/v1/users/u1").json["display_name"] == "Secret"
+
+
+def test_the_document_describes_what_such_a_writer_is_answered_in_a_batch(api: Caller, ada: Caller) -> None:
+    assert ada.get("/v1/users/u1").status == 200
+    writer = api.who("ada", "users:write")
+    described = document_of(declared())
+    schema = {"$ref": "#/components/schemas/UserOutcomes", "components": described["components"]}
+
+    batch = {
+        "requests": [
+            {"operation": "create", "item": {**BODY, "id": "u4"}},
+            {"operation": "put", "item": {**BODY, "id": "u5"}},
+            {"operation": "update", "key": {"id": "u1"}, "patch": {}},
+        ]
+    }
+    found = writer.post("/v1/users/batch", batch).json
+
+    OAS31Validator(schema).validate(found)
+    assert [each["result"].get("id") for each in found["outcomes"]] == ["u4", None, "u1"]
+    assert found["outcomes"][1]["result"]["item"].keys() == {"tenant_id", "id", "revision"}
 
 
 @pytest.mark.parametrize("patch", [[{"op": "test", "path": "/display_name", "value": "Secret"}], []])

@@ -92,6 +92,8 @@ class QueueWorld:
         """The writer's way to the engine; None is that of all others."""
         self.tallies: list[Tally] = []
         self.logged: list[tuple[str, Mapping[str, Any]]] = []
+        self.recorded: list[Mapping[str, Any]] = []
+        """What the writer's log says of each piece of work."""
 
     @cached_property
     def caller(self) -> Caller:
@@ -124,6 +126,7 @@ class QueueWorld:
             queues=Queues(lambda: self.sqs, {name: name for name in DEAD}, DEAD),
             log=lambda event, fields: self.logged.append((event, fields)),
             clock=clock,
+            record=self.recorded.append,
             workers=1,
             random=lambda: 0.5,
             entities=served_by_name(self.domain.entities),

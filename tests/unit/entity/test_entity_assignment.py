@@ -182,3 +182,52 @@ def test_a_sum_begins_at_nothing_and_is_exact(before: Any, value: Any, after: An
 def test_of_several_mistakes_in_a_value_the_first_is_named() -> None:
     with pytest.raises(InvalidValueError, match=r"^tree: Input should be a valid string$"):
         definition(Everything).assignment.check("tree", {"label": 1, "other": 2})
+
+
+class Door(BaseModel, extra="forbid"):
+    low: int
+    high: int
+
+    @field_validator("high")
+    @classmethod
+    def above(cls, high: int, info: ValidationInfo) -> int:
+        if high < info.data["low"]:
+            raise ValueError("high is below low")
+        return high
+
+
+class Following(Entity, name="following", key=Key("{id}"), registry=Registry()):
+    id: str
+    door: Door | None = None
+    size: int = 0
+    free: int = 0
+
+    @field_validator("door", "size")
+    @classmethod
+    def of_id(cls, value: Any, info: ValidationInfo) -> Any:
+        return value if info.data["id"] else None
+
+    @field_validator("free", mode="plain")
+    @classmethod
+    def all_of_id(cls, value: Any, info: ValidationInfo) -> int:
+        return int(value) + len(info.data["id"])
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "found"),
+    [("size", "7", 7), ("door", {"low": 1, "high": 2}, Door(low=1, high=2)), ("free", "7", "7"), ("free", 7, 7)],
+)
+def test_a_validator_that_misses_other_fields_is_left_out(field: str, given: Any, found: Any) -> None:
+    assert definition(Following).assignment.check(field, given) == found
+
+
+@pytest.mark.parametrize(("field", "given"), [("size", "x"), ("door", {"low": 2, "high": 1})])
+def test_the_others_of_its_field_are_not(field: str, given: Any) -> None:
+    with pytest.raises(InvalidValueError, match=field):
+        definition(Following).assignment.check(field, given)
+
+
+def test_a_value_that_was_stored_is_not_judged_by_other_fields(entity: EntityDefinition[Everything]) -> None:
+    assert entity.assignment.check("doubled", 4, stored=True) == 4
+    with pytest.raises(InvalidValueError, match="doubled"):
+        entity.assignment.check("doubled", "x", stored=True)

@@ -392,3 +392,20 @@ def test_templates_that_render_alike_are_never_said_not_to(one: list[str], other
     if mine.render({"x": x}) == theirs.render({"x": y}):
         assert may_collide(mine, theirs, frozenset())
         assert may_collide(mine, theirs, frozenset("#"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "texts"),
+    [
+        ("%Y-%m-%d", ["0007-03-04", "0999-12-31", "1000-01-01", "2026-11-28", "9999-12-31"]),
+        ("%F", ["0007-03-04", "0999-12-31", "1000-01-01", "2026-11-28", "9999-12-31"]),
+        ("%G-%V", ["0007-09", "1000-01", "1000-01", "2026-48", "9999-52"]),
+        ("%%Y%Y", ["%Y0007", "%Y0999", "%Y1000", "%Y2026", "%Y9999"]),
+    ],
+)
+@pytest.mark.parametrize("kind", [date, datetime])
+def test_years_before_1000_are_written_with_four_digits(kind: type, spec: str, texts: list[str]) -> None:
+    days = [date(7, 3, 4), date(999, 12, 31), date(1000, 1, 1), date(2026, 11, 28), date(9999, 12, 31)]
+    values = days if kind is date else [datetime(each.year, each.month, each.day, tzinfo=UTC) for each in days]
+
+    assert [key_text("at", value, spec) for value in values] == texts == sorted(texts)

@@ -115,21 +115,42 @@ def test_a_follower_gets_each_event_that_it_wants_once(store: EventStore) -> Non
     assert [*everything.new(), *one.new()] == []
 
 
+def first_event(store: EventStore, query: str, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """Return the first event that a request gets."""
+    about = {"type": "http", "method": "GET", "path": PATH, "query_string": query.encode(), "headers": headers}
+
+    async def shown() -> bytes:
+        answer = await EventStream(store).answer(Request(about))
+        assert isinstance(answer, StreamingResponse)
+        chunks = aiter(answer.body_iterator)
+        return [bytes(await anext(chunks)) for _ in range(2)][1]  # type: ignore[arg-type]
+
+    return asyncio.run(shown())
+
+
+@pytest.mark.parametrize("entity", ["incidents", "incident.v1.Incident", "later.v1.Declared"])
+def test_an_entity_is_named_by_its_path_or_its_full_name(store: EventStore, entity: str) -> None:
+    name = "later.v1.Declared" if entity.startswith("later") else "incident.v1.Incident"
+    store.add([event("abc", "user.v1.User"), event("abc", name)])
+
+    assert first_event(store, f"since=0&entity={entity}", []).startswith(b"id: 2\n")
+
+
+def test_an_entity_that_there_is_not_is_refused_with_those_that_there_are(store: EventStore) -> None:
+    refused = asked(store, "GET", params={"entity": "incident"})
+
+    [error] = refused.json()["errors"]
+    assert (refused.status_code, error["field"]) == (422, "entity")
+    assert "incident.v1.Incident, incidents" in error["message"]
+
+
 @pytest.mark.parametrize(("seen", "first"), [("1", 2), ("5000", 1)])
 def test_a_browser_goes_on_after_what_it_has_seen_and_begins_anew_with_other_data(
     store: EventStore, seen: str, first: int
 ) -> None:
     store.add([NewEvent("s", f"event {number}", "{}", 1.0) for number in (1, 2)])
-    headers = [(b"last-event-id", seen.encode())]
-    request = Request({"type": "http", "method": "GET", "path": PATH, "query_string": b"", "headers": headers})
 
-    async def shown() -> list[bytes]:
-        answer = await EventStream(store).answer(request)
-        assert isinstance(answer, StreamingResponse)
-        chunks = aiter(answer.body_iterator)
-        return [bytes(await anext(chunks)) for _ in range(2)]  # type: ignore[arg-type]
-
-    assert asyncio.run(shown())[1].startswith(b"id: %d\n" % first)
+    assert first_event(store, "", [(b"last-event-id", seen.encode())]).startswith(b"id: %d\n" % first)
 
 
 def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ Modules that functions share:
     operation_records, counter_receipts     the entities of writes that are done later, and of changes of counters
     transitions, numbers, dependants        states of items; numbers of new ones; what keeps an item from being deleted
     documents, json_input                   items as JSON documents; JSON, read strictly
+    computed_members                        what models compute inside of documents, which writes ignore
     limits, request_bounds, tenants         the bounds of a request, and what keeps them; which texts are tenants
     refusals                                errors as callers see them
     queue_messages                          messages between the API and the writer

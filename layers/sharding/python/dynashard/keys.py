@@ -27,6 +27,9 @@ SEPARATORS: Final = frozenset("#:/|")
 _LARGEST_BITS: Final = 8192
 """No format writes a larger number into the 2048 bytes of the longest key, and Python may refuse to write it at all."""
 
+_FOUR_DIGITS: Final = 1000
+"""The first year that is written with four digits everywhere."""
+_DIRECTIVE: Final = re.compile("%.", re.DOTALL)
 _KEYS: Final = "write a text, an int, a UUID, a date, a datetime, or a member of an enum"
 _NUMBER_SPEC: Final = re.compile(r"(?:0(?P<width>\d+))?[dxXob]?")
 
@@ -185,6 +188,8 @@ def key_text(name: str, value: object, spec: str = "") -> str:
     if isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
         raise InvalidKeyError(f"{name}: the number is too long for a key", field=name)
     try:
+        if isinstance(value, date):
+            return date_text(value, spec) if spec else str(value)
         return format(value, spec) if spec else str(value)
     except ValueError:
         raise InvalidKeyError(f"{name}: {value!r} does not fit the format {spec!r}", field=name) from None
@@ -197,8 +202,18 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
         utc = value.astimezone(UTC)
     except OverflowError:
         raise InvalidKeyError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
-    # `%Y` writes the years before 1000 without zeros, which would put them last.
-    return utc.strftime(spec) if spec else f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return date_text(utc, spec) if spec else f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def date_text(value: date, spec: str) -> str:
+    """Return a date or a time in a format of `strftime`.
+
+    Some platforms write the years before 1000 without zeros, which would put them last, and is another key.
+    """
+    if value.year >= _FOUR_DIGITS:
+        return value.strftime(spec)
+    years = {"%Y": f"{value.year:04d}", "%G": f"{value.isocalendar().year:04d}", "%F": f"{value.year:04d}-%m-%d"}
+    return value.strftime(_DIRECTIVE.sub(lambda found: years.get(found[0], found[0]), spec))
 
 
 def storable_key(text: str, what: str, limit: int) -> str:

@@ -2,15 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from dynashard.entity import definition
 from dynashard_local.bus.following import Follower, Wanted
 from dynashard_local.bus.store import EventStore
+from dynashard_serving.domain import declared
 
 PATH: Final = "/local/events"
 POLL_SECONDS: Final = 0.2
@@ -19,14 +21,23 @@ QUIET_POLLS: Final = 75
 _STREAM: Final = "text/event-stream"
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 _HEADERS: Final = {"cache-control": "no-store"}
+_FULL: Final = "."
+"""What the full name of an entity has, such as `incident.v1.Incident`."""
 _PARAMETERS: Final = ("tenant_id", "entity", "since")
 
 
-class EventStream:
-    """Streams the events of a store."""
+def names_of_entities() -> Mapping[str, str]:
+    """Return the names of the entities by what callers may call them, such as `incidents`."""
+    named = [(each.path, definition(each.entity).name) for each in declared().entities]
+    return {called: name for path, name in named for called in (path, name)}
 
-    def __init__(self, store: EventStore) -> None:
+
+class EventStream:
+    """Streams the events of a store. `names` returns what `names_of_entities` does."""
+
+    def __init__(self, store: EventStore, names: Callable[[], Mapping[str, str]] = names_of_entities) -> None:
         self._store = store
+        self._names = names
 
     async def answer(self, request: Request) -> Response:
         """Stream events from now on, or after the number in `Last-Event-ID` or `since`; 0 is the beginning.
@@ -42,7 +53,14 @@ class EventStream:
         if _NUMBER.fullmatch(since) is None:
             return _refused("since", "Use the number of an event, or 0 for all.")
         start = 0 if seen and int(seen) > last else int(since)
-        follower = Follower(self._store, Wanted(query.get("tenant_id"), query.get("entity")), start)
+        entity = query.get("entity")
+        if entity is not None and _FULL not in entity:
+            # A full name may be that of an entity that was declared after this process had started.
+            names = await asyncio.to_thread(self._names)
+            if entity not in names:
+                return _refused("entity", f"No entity is called {entity}. There are: {', '.join(sorted(names))}.")
+            entity = names[entity]
+        follower = Follower(self._store, Wanted(query.get("tenant_id"), entity), start)
         # The answer to HEAD would not end either.
         lines = iter(()) if request.method == "HEAD" else _lines(follower)
         return StreamingResponse(lines, media_type=_STREAM, headers=_HEADERS)

@@ -23,6 +23,7 @@ from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import JSON, Response
 from dynashard_serving.documents import REVISION, Document
 from dynashard_serving.operations.item_writes import ItemWrites
+from dynashard_serving.operations.permits import KeyAndRevision
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 
 if TYPE_CHECKING:
@@ -161,10 +162,14 @@ def _written(
     document: Document,
     headers: Mapping[str, str],
 ) -> Response[str]:
-    """Return the response to a write, with the item unless its caller prefers none; a status for each."""
+    """Return the response to a write, with the item unless its caller prefers none, or may not read it.
+
+    `statuses` are that with the item and that without.
+    """
     minimal = prefers_minimal(incoming.headers)
     every = {**headers, **_applied(handling, minimal=minimal)}
-    if minimal:
+    if minimal or isinstance(document, KeyAndRevision):
+        # The headers have the key and the revision.
         return Response(statuses[1], body="", headers={**etag(document[REVISION]), **every})
     return item_response(statuses[0], document, every)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import FieldError, InvalidValueError, ValidationFailedError
-from dynashard_serving.declare import ItemRead, item_reads_of
+from dynashard_serving.declare import item_reads_of
 from dynashard_serving.documents import (
     MANY_ERRORS,
     TENANT,
@@ -58,7 +58,7 @@ def item_of(served: Served, request: Create | Put) -> Entity:
     """
     if isinstance(request, Put):
         fixed = {TENANT: request.tenant} if request.key is None else request.key
-        return _item(served, without(request.item, served.server_fields), fixed)
+        return _item(served, served.given(request.item), fixed)
     refuse_read_only(request.item, served.server_fields)
     item = _item(served, request.item, {TENANT: request.tenant})
     if request.idempotency_key is not None and not usable(request.idempotency_key):
@@ -113,12 +113,12 @@ def refuse_past(name: str, expires: Any, now: float) -> None:
         raise ValidationFailedError(FieldError(name, _PAST, "datetime_future"))
 
 
-def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any], reads: Sequence[ItemRead] = ()) -> None:
+def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any], below: Sequence[str] = ()) -> None:
     """Refuse ids that a path cannot carry, so that every item that is listed can also be read.
 
     An HTTP API decodes paths before it passes them on, and cuts them at a decoded `?`. A decoded `/` looks like
     a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
-    characters.
+    characters. `below` are the paths of something else below that of an item.
 
     Raises:
         ValidationFailedError: with each field at fault.
@@ -133,7 +133,7 @@ def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any], reads
             problem = "A URL cannot carry a ? here, because the gateway cuts the path at it. Remove it."
         elif "/" in value and name != fields[-1]:
             problem = f"A URL cannot carry a / here. Only {fields[-1]}, the last field of the address, may hold one."
-        elif name == fields[-1] and (taken := [each.path for each in reads if value.endswith(f"/{each.path}")]):
+        elif name == fields[-1] and (taken := [each for each in below if value.endswith(f"/{each}")]):
             problem = f"A URL that ends with /{taken[0]} leads to something else. Use another value."
         elif any(unicodedata.category(character) == "Cc" for character in value):
             problem = "A URL cannot carry control characters, such as line breaks. Remove them."
@@ -148,7 +148,7 @@ def _refuse_patch(served: Served, request: Update) -> None:
     if isinstance(request.patch, list):
         refuse_malformed(served, request.patch)
         return
-    patch, fields = without(request.patch, served.server_fields), served.entity.model_fields
+    patch, fields = served.given(request.patch), served.entity.model_fields
     message = "The field is required: it cannot be removed."
     errors = [
         FieldError(name, message, "missing")
@@ -168,7 +168,7 @@ def _item(served: Served, body: Document, fixed: Mapping[str, Any]) -> Entity:
     item = validated(served.entity, with_fixed(body, fixed))
     refuse_changed(item, fixed)
     address = item.model_dump(mode="json", include=set(served.address))
-    refuse_unaddressable(served.address, address, item_reads_of(served.entity))
+    refuse_unaddressable(served.address, address, [each.path for each in item_reads_of(served.entity)])
     return item
 
 

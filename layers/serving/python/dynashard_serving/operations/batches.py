@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from dynashard.entity import Entity
@@ -176,18 +177,15 @@ class Batches:
         except UnprocessedError as error:
             return {place: refusals.of(error) for place, _ in writes.values()}
         outcomes: dict[Place, Outcome] = {}
-        for at, ((place, item), current) in enumerate(zip(writes.values(), found, strict=True)):
-            permit = permits[place[0]]
+        for at, (place, item) in enumerate(writes.values()):
+            permit, read = permits[place[0]], partial(_item_at, found, at)
             try:
-                if at in found.left_out and _is_said(found.left_out[at].error, permit):
-                    raise found.left_out[at].error
                 if place[0] == "delete":
-                    _delete(items, permit, item, current)
-                elif current is None:
+                    _delete(items, permit, item, read)
+                elif (current := permit.replaced(read)) is None:
                     served.refuse_outside_window(item, now)
                     items.create(item)
                 else:
-                    permit.require_new(current)
                     items.put(item, if_match=current.revision)
                 outcomes[place] = done(None)
             except (AlreadyExistsError, RevisionMismatchError):
@@ -259,17 +257,22 @@ def _is_said(error: DynashardError, permit: Permit) -> bool:
     return error.retryable or not permit.narrow
 
 
-def _delete(items: Collection[Any], permit: Permit, key: Document, current: Entity | None) -> None:
+def _item_at(found: Found[Entity], at: int) -> Entity | None:
+    """Return an item of a batch, None if there is none; raise the error of one that cannot be decoded."""
+    if at in found.left_out:
+        raise found.left_out[at].error
+    return found[at]
+
+
+def _delete(items: Collection[Any], permit: Permit, key: Document, read: Callable[[], Entity | None]) -> None:
     """Delete an item. One that the caller may not read is answered as one that does not exist: there is nothing to do.
 
     Raises:
         NotPermittedError: the caller may read it, and not delete it.
     """
-    if current is None:
-        return
     with suppress(NotFoundError):
-        permit.require(current)
-        items.delete(key, if_match=current.revision)
+        if (current := permit.found(read)) is not None:
+            items.delete(key, if_match=current.revision)
 
 
 def fitting(outcomes: Sequence[Outcome], room: int = MAX_ANSWER_BYTES) -> list[Outcome]:

@@ -26,6 +26,7 @@ from dynashard_serving.counter_receipts import Receipt
 from dynashard_serving.declare import ServedCounter
 from dynashard_serving.documents import TENANT, Document, validated
 from dynashard_serving.idempotency import KEPT_SECONDS, usable
+from dynashard_serving.operations.accepting import refuse_unaddressable
 from dynashard_serving.operations.permits import admitted
 from dynashard_serving.operations.served import OperationError
 
@@ -103,6 +104,8 @@ class Counts:
         Cost: as `CounterStore.add`; with a key, 2 write units more, and for a repeat 1 read unit more.
         """
         shown, key = self._keys(verb, caller, given)
+        # Another reader could not ask for its value.
+        refuse_unaddressable(self.fields, shown, tuple(DONE))
         amount = validated(Change, body()).amount
         change = self._counters.add if verb == "add" else self._counters.take
         done = Changed({**shown, DONE[verb]: amount})

@@ -127,9 +127,7 @@ class ItemWrites:
         self, served: Served, request: Put, permit: Permit, item: Entity, now: float
     ) -> Written[Any]:
         items = self._collection_of(served.entity)
-        for current in _tries(lambda: items.find(item, consistent=True)):
-            if current is not None:
-                permit.require_new(current)
+        for current in _tries(lambda: permit.replaced(lambda: items.find(item, consistent=True))):
             refuse_put(served, request.conditions, item, current, now)
             try:
                 if current is None:

@@ -3,7 +3,7 @@
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, FieldError, NotFoundError, ValidationFailedError
 from dynashard.transactions import steps
-from dynashard_serving.documents import given_part, refuse_changed, unasked, validated_over, without
+from dynashard_serving.documents import given_part, refuse_changed, unasked, validated_over
 from dynashard_serving.operations.accepting import refuse_past_expiry
 from dynashard_serving.operations.conditions import Conditions
 from dynashard_serving.operations.patching import document_after, fields_named
@@ -25,7 +25,7 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
     """
     request.conditions.demand(current.revision)
     before = given_part(current)
-    document = without(document_after(served, before, current.revision, request.patch), served.server_fields)
+    document = served.given(document_after(served, before, current.revision, request.patch))
     item = validated_over(served.entity, document, before)
     refuse_changed(item, request.key)
     if served.definition.expires in fields_named(request.patch):

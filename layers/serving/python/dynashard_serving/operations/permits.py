@@ -33,6 +33,10 @@ class InsufficientScopeError(NotPermittedError):
         self.scopes = list(scopes)
 
 
+class KeyAndRevision(dict[str, Any]):
+    """What a writer is answered who may not read the item: its key and its revision."""
+
+
 class Permit(Struct, frozen=True):
     """What a caller may do with one right.
 
@@ -118,6 +122,21 @@ class Permit(Struct, frozen=True):
             self.require(item)
         return item
 
+    def replaced(self, read: Callable[[], T]) -> T:
+        """Return the stored item that a put would replace, None if there is none. Raises as `require_new`, and `read`.
+
+        A caller whose rights depend on the item may not replace one that cannot be decoded, and so not be judged.
+        """
+        try:
+            item = read()
+        except UndecodableItemError as error:
+            if not self.narrow or error.retryable:
+                raise
+            raise self._refusal() from error
+        if item is not None:
+            self.require_new(item)
+        return item
+
     def reads(self, item: BaseModel | None = None) -> bool:
         """Return whether the caller may read an item; without one, whether they may read any."""
         if self.rules is None:
@@ -129,7 +148,7 @@ class Permit(Struct, frozen=True):
         """Return the document that answers a write: only key and revision if the caller may not read the item."""
         if self.reads(item):
             return document
-        return {name: document[name] for name in (*key_fields, REVISION) if name in document}
+        return KeyAndRevision({name: document[name] for name in (*key_fields, REVISION) if name in document})
 
     @property
     def _reading(self) -> "Permit | None":

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, ValidationError
 from dynashard.entity import Entity, definition, plain_types
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.access import Caller
-from dynashard_serving.documents import REVISION, TENANT, Document
+from dynashard_serving.documents import REVISION, TENANT, Document, without
 from dynashard_serving.exposure import RESERVED, Exposed
 from dynashard_serving.operations.permits import FREE, NotPermittedError, Permit, admitted
 
@@ -111,6 +111,15 @@ class Served:
         if operation not in self._able:
             able = ", ".join(self._able) or "no operation"
             raise OperationError(f"{self.name} is not served with {operation}; it is with {able}.")
+
+    def given(self, document: Document) -> Document:
+        """Return what callers give of a document that they may have read: without what is computed or set for them."""
+        plain = without(document, self.server_fields)
+        if not self.definition.nested:
+            return plain
+        from dynashard_serving.computed_members import without_computed  # noqa: PLC0415 - only for writes
+
+        return without_computed(self.entity, plain)
 
     def value(self, name: str, given: Any, place: str, *, checked: bool = True) -> Any:
         """Return a field's value, from text or from other JSON.

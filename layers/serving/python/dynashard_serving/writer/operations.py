@@ -7,11 +7,13 @@ is the queue's: messages about one item have one group, and a group's next messa
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from dynashard import Dynashard, Entity
 from dynashard.errors import (
+    AlreadyExistsError,
     DynashardError,
     EngineUnavailableError,
     KeyTooFarAheadError,
@@ -20,6 +22,7 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RevisionMismatchError,
     TransactionRefusedError,
+    UndecodableItemError,
     WriteContendedError,
 )
 from dynashard.transactions import steps
@@ -29,6 +32,7 @@ from dynashard_serving.operation_records import Operation, OperationState
 from dynashard_serving.operations.merging import Step, step_of
 from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
+from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import Message
 from dynashard_serving.refusals import refusal_of
 from dynashard_serving.writer.outcomes import DUPLICATE, End, Outcome
@@ -78,7 +82,7 @@ class Operations:
             return self._failed(record, error)
 
     def _done(self, message: Message, record: Operation) -> Outcome:
-        served, request = message.served, message.request()
+        served, request, items = message.served, message.request(), self.database.collection(message.served.entity)
         permit = served.permit(message.operation, message.caller)
         item: Entity | None = None
         if isinstance(request, Update | Delete):
@@ -89,9 +93,7 @@ class Operations:
         # What a time may be was decided when the request was accepted.
         now = self.clock() if message.accepted_at is None else message.accepted_at / 1000
         for _ in range(WRITE_ATTEMPTS):
-            current = self.database.collection(served.entity).find(about, consistent=True)
-            if current is not None:
-                _judge(permit, request, current)
+            current = _stored(served, permit, request, partial(items.find, about, consistent=True))
             step = step_of(served, request, item, current, now)
             if isinstance(step, steps.Put) and isinstance(step.item, Entity):
                 permit.require_new(step.item)
@@ -120,16 +122,21 @@ class Operations:
             return DUPLICATE
         except DynashardError as unwritten:
             return Outcome(End.LEFT, unwritten.code, str(unwritten))
-        # The operation has ended: its record says why nothing was written.
-        return Outcome(End.STORED, str(problem["code"]))
+        return Outcome(End.REFUSED, str(problem["code"]))
 
 
-def _judge(permit: Permit, request: Write, current: Entity) -> None:
-    """Refuse a write that its caller may not do to the stored item. A create of one that exists fails anyway."""
-    if isinstance(request, Put):
-        permit.require_new(current)
-    elif not isinstance(request, Create):
-        permit.require(current)
+def _stored(served: Served, permit: Permit, request: Write, read: Callable[[], Entity | None]) -> Entity | None:
+    """Return the stored item, None if there is none; refuse a write that its caller may not do to it."""
+    match request:
+        case Create():
+            try:
+                return read()
+            except UndecodableItemError as error:
+                # Whatever it holds, its key is taken.
+                raise AlreadyExistsError(f"{served.name} exists already") from error
+        case Put():
+            return permit.replaced(read)
+    return permit.found(read)
 
 
 def _status(step: Step) -> HTTPStatus:

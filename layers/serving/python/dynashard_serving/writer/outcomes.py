@@ -11,6 +11,8 @@ class End(Enum):
     STORED = "stored"
     DUPLICATE = "duplicate"
     """It was done before: a message or an item came a second time."""
+    REFUSED = "refused"
+    """Nothing was written, and the record of the operation says why: its message is done."""
     LEFT = "left"
     """It cannot be done now; its message stays on the queue."""
     POISON = "poison"
@@ -28,7 +30,7 @@ class Outcome:
         document: the item, for `POISON`.
         wait: for `LEFT`, after how many seconds at the earliest it can be done; 0 if that is not known.
         unexpected: whether the cause is unknown, so that only a few more tries are worthwhile.
-        revision: what the item has now, for `STORED`; None if it was deleted, or nothing was written.
+        revision: what the item has now, for `STORED`; None if it was deleted.
     """
 
     end: End
@@ -48,7 +50,8 @@ DUPLICATE = Outcome(End.DUPLICATE)
 class Tally:
     """The outcomes of a batch, for log and metrics. `lags` are seconds from acceptance to done, one a message.
 
-    What waits for its own time is not counted as `left`, which says that the table does not keep up.
+    What waits for its own time is not counted as `left`, which says that the table does not keep up. What was refused
+    is counted nowhere: the caller reads why, and nobody has to do anything.
     """
 
     stored: int = 0

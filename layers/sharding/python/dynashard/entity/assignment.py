@@ -1,12 +1,13 @@
 """Checks of single fields, for partial updates, projections and filters, which have no whole item."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import cached_property
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import ValidationError
-from pydantic_core import SchemaValidator
+from pydantic_core import SchemaValidator, core_schema
 
 from dynashard.entity.declaration import Retention
 from dynashard.entity.serialization import NOT_SCHEMAS
@@ -14,6 +15,8 @@ from dynashard.errors import InvalidValueError, UndecodableItemError
 from dynashard.model_schema import NESTED, model_schema
 from dynashard.record import Record
 
+_MISSES: Final = (KeyError, TypeError, AttributeError)
+"""What a validator raises that misses other fields."""
 _AS_VALIDATED: Final = (None, False, "init_private_attributes")
 """What a model does once its fields are validated, if that refuses none."""
 
@@ -23,7 +26,7 @@ class Assignment:
 
     def __init__(self, model: type[Record]) -> None:
         self._model = model
-        self._one = _fields_validator(model)
+        self._one = _fields_validator(model, lambda schema: schema)
         self._whole = model.__pydantic_validator__.validate_python
         decorators = model.__pydantic_decorators__
         self._whole_checked = bool(decorators.model_validators) or _judges_itself(model)
@@ -34,19 +37,26 @@ class Assignment:
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
         """Return a value after the field's own validators; raises `InvalidValueError` if they do not accept it.
 
-        If it was `stored` before, fields that a model in it no longer has are ignored.
+        A validator that takes other fields is left out if it misses them, and for a value that was `stored`, which has
+        passed it. Of such a value, fields that a model in it no longer has are ignored.
         """
         extra: Literal["ignore"] | None = "ignore" if stored else None
+        one = self._one
+        if name in self.dependent:
+            if not stored:
+                with suppress(ValidationError, *_MISSES):
+                    alone: Any = one.validate_assignment({}, name, value)
+                    return alone[0][name]
+            one = self._alone
         try:
-            validated: Any = self._one.validate_assignment({}, name, value, extra=extra)
+            validated: Any = one.validate_assignment({}, name, value, extra=extra)
         except ValidationError as error:
             raise _refusal(error, name) from error
-        except (KeyError, TypeError, AttributeError):
-            if name not in self.dependent:
-                raise
-            # Its validator misses the other fields.
-            return value
         return validated[0][name]
+
+    @cached_property
+    def _alone(self) -> SchemaValidator:
+        return _fields_validator(self._model, _alone)
 
     def checks_whole(self, names: Collection[str]) -> bool:
         """Whether validators that see more than one field may refuse new values of these fields."""
@@ -77,7 +87,8 @@ class Assignment:
         return bool(field.metadata) or bool(self._validated & {name, "*"}) or _narrowed(field.annotation)
 
 
-def _fields_validator(model: type[Record]) -> SchemaValidator:
+def _fields_validator(model: type[Record], changed: Callable[[Any], Any]) -> SchemaValidator:
+    """Return the validator of a model's fields, whose schemas are `changed`."""
     schema: Any = model.__pydantic_core_schema__
     config: Any = None
     definitions: dict[str, Any] = {}
@@ -85,7 +96,8 @@ def _fields_validator(model: type[Record]) -> SchemaValidator:
         definitions |= {each["ref"]: each for each in schema.get("definitions", ())}
         config = schema.get("config", config)
         schema = definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]
-    schema = {**schema, "fields": {name: {**each, "frozen": False} for name, each in schema["fields"].items()}}
+    fields = {n: {**each, "schema": changed(each["schema"]), "frozen": False} for n, each in schema["fields"].items()}
+    schema = {**schema, "fields": fields}
     if definitions:
         schema = {"type": "definitions", "schema": schema, "definitions": list(definitions.values())}
     return SchemaValidator(schema, config)
@@ -106,6 +118,17 @@ def _takes_others(schema: Any) -> bool:
     if schema.get("type") == "with-info":
         return not isinstance(getattr(schema["function"], "__self__", None), Retention)
     return any(_takes_others(each) for name, each in schema.items() if name not in NOT_SCHEMAS)
+
+
+def _alone(schema: Any) -> Any:
+    """Return the schema of a field without the validators that take the fields before it."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_alone, schema))
+    if not isinstance(schema, Mapping) or not _takes_others(schema):
+        return schema
+    if _takes_others(schema.get("function")):
+        return _alone(schema.get("schema", core_schema.any_schema()))
+    return {name: each if name in NOT_SCHEMAS else _alone(each) for name, each in schema.items()}
 
 
 def _narrowed(annotation: Any) -> bool:

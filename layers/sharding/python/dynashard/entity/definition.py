@@ -33,7 +33,7 @@ from dynashard.entity.values import duration, encoded_expiry, json_numbers, stor
 from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
-from dynashard.model_schema import NESTED
+from dynashard.model_schema import NESTED, model_schema
 from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
 from dynashard.record import Record, revision_in, with_revision
@@ -335,7 +335,13 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return self.reference_part(wire, fields)
 
     def reference_part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-        """Return what `part` returns, by decoding and checking field by field, which takes every item."""
+        """Return what `part` returns, by decoding and checking field by field, which takes every item.
+
+        Fields that follow from others are those of the whole item, which must have been read.
+        """
+        if not self._following.isdisjoint(fields):
+            item = self.decode(wire)
+            return {name: item.__dict__[name] for name in fields}
         try:
             values = self.decode_fields(wire, dict.fromkeys((*fields, *self.key_fields)))
             problem = self.problem(values, wire)
@@ -344,6 +350,18 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         if problem:
             raise undecodable(self, wire, problem)
         return {name: values[name] for name in fields}
+
+    def needs_whole(self, fields: Iterable[str]) -> bool:
+        """Return whether these fields are only known if the whole item is read: an upgrade or a validator takes it."""
+        return bool(self.versions.upgrades) or not self._following.isdisjoint(fields)
+
+    @cached_property
+    def _following(self) -> frozenset[str]:
+        """The fields that a validator, or a function that makes their default, sees together with those before them."""
+        from dynashard.compiled.schemas import asks_for_others  # noqa: PLC0415 - only for reads of some fields
+
+        fields = model_schema(self.model).fields
+        return frozenset(name for name, each in fields.items() if asks_for_others(each))
 
     def decode(self, wire: Mapping[str, Any]) -> T:
         """Return the item from its stored attributes, which include its key.

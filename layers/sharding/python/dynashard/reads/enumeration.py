@@ -219,12 +219,13 @@ class Enumeration:
 
     def _reading(self, visible: Callable[[Wire], bool], *, projected: bool = False) -> Reading:
         """How sources are read; with `projected`, whole items without the keys of indexes."""
-        query, filters = self._query, self.filters
-        fields = self._whole_items() if projected and query.fields is None else None
+        query, filters, chosen = self._query, self.filters, self._query.fields
         if self._rows.upgrades:
             filters = filters.passing_older(max(each.versions.number for each in self._decoders.values()))
-        elif query.fields is not None:
-            fields = _chosen(query.entity, tuple(query.fields), query.index)
+        if chosen is not None and not any(each.needs_whole(chosen) for each in self._decoders.values()):
+            fields: tuple[str, ...] | None = _chosen(query.entity, tuple(chosen), query.index)
+        else:
+            fields = self._whole_items() if projected else None
         if fields is not None and (dedup := self.dedup) is not None:
             fields = (*fields, *(name for name in (dedup.attribute, dedup.updated) if name))
         return Reading(

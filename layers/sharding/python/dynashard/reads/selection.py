@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, IndexDefinition
-from dynashard.errors import InvalidQueryError
+from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.keys import KeyTemplate
+from dynashard.model_schema import model_schema
 from dynashard.nearest import hint
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filters_of, is_operators, not_operators
@@ -22,6 +23,8 @@ from dynashard.schema import MAX_SORT_KEY_BYTES
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
 """The arguments of listings that are not fields."""
 _OTHERS: Final = ("cursor", "workers")
+_FEW: Final = frozenset({"enum", "literal"})
+"""Kinds of schemas of values that are one of a few."""
 Listed = EntityDefinition[Any] | IndexDefinition
 
 
@@ -98,10 +101,10 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
     options, fields, operators = _parted(arguments)
     _require_known(entity, fields, operators)
     if partition.__class__ is not dict and isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
-        given_each = [entity.key_values(_merged(each, fields)) for each in partition]
+        given_each = [_typed(entity, _merged(each, fields)) for each in partition]
         return Query(entity, given_each, **_filtered(options, operators))
     index = options.get("index")
-    given = entity.key_values(_given(entity, index, partition, fields))
+    given = _typed(entity, _given(entity, index, partition, fields))
     if index is not None and index not in listed_indexes(entity):
         # The query's own check has the error.
         return Query(entity, given, **_filtered(options, operators))
@@ -245,6 +248,29 @@ def _require_known(entity: EntityDefinition[Any], fields: Mapping[str, Any], ope
             )
         if isinstance(value := fields.get(name), Mapping) and name in _key_fields(entity):
             raise not_operators(name, value)
+
+
+def _typed(entity: EntityDefinition[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return fields of keys as their types; raise `InvalidKeyError` for a value that is not one of a field's choices.
+
+    No item has a key with it, so the listing would be empty.
+    """
+    values = entity.key_values(given)
+    for name in _choices(entity) & values.keys():
+        try:
+            entity.assignment.check(name, values[name])
+        except InvalidValueError as error:
+            raise InvalidKeyError(str(error), field=name) from error
+    return values
+
+
+@lru_cache(maxsize=1024)
+def _choices(entity: EntityDefinition[Any]) -> frozenset[str]:
+    """The fields that have one of a few values: of an enum, or of a `Literal`."""
+    from dynashard.compiled.schemas import value_schema  # noqa: PLC0415 - with the compiled readers
+
+    fields = model_schema(entity.model).fields
+    return frozenset(name for name, each in fields.items() if value_schema(each["schema"])["type"] in _FEW)
 
 
 def _key_fields(entity: EntityDefinition[Any]) -> set[str]:

@@ -53,8 +53,8 @@ class Part(NamedTuple):
 def projection(entity: EntityDefinition[Any], fields: Sequence[str], *, consistent: bool) -> Reading:
     """Return the reading of some fields; raises as `check_projected`."""
     check_projected(entity, tuple(fields))
-    if entity.versions.upgrades:
-        # What an upgrade reads of an item is not known, and a part costs as many units as the whole.
+    if entity.needs_whole(fields):
+        # A part costs as many units.
         return Reading(consistent)
     attributes = (*entity.attributes_of((*fields, *entity.key_fields)), *_JUDGED)
     names = {f"#p{number}": each for number, each in enumerate(dict.fromkeys(attributes))}

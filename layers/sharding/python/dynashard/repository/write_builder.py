@@ -186,8 +186,10 @@ class WriteBuilder(Generic[E]):
         return None
 
     def stored_stamp(self, wire: Wire) -> datetime | None:
-        """Return the creation stamp of a stored item; adopted ones may have none."""
-        stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
+        """Return the creation stamp of a stored item; None if it has none, or one that is not a time."""
+        stamps: dict[str, Any] = {}
+        with suppress(UndecodableItemError):
+            stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
         return next(iter(stamps.values()), None)
 
     def created_of(self, item: E) -> datetime | None:

@@ -18,6 +18,7 @@ from dynashard_serving.api.openapi.parts import (
     ref,
 )
 from dynashard_serving.api.response import JSON
+from dynashard_serving.documents import REVISION
 from dynashard_serving.exposure import UP_TO, Quota
 from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_MIXED, MAX_PATCH_OPERATIONS
 from dynashard_serving.operations.mixed_batches import MEMBERS
@@ -211,12 +212,13 @@ def schemas_of_many(served: Served, schemas: Mapping[str, Schema], settable: Sch
         "if_none_match": TEXT,
     }
     requests = [_request(operation, parts) for operation in _operations(served)]
+    item = {"anyOf": [ref(name), ref(f"{name}Revision")]}
     stored = {
         "type": "object",
         "required": ["item", "created"],
-        "properties": {"item": ref(name), "created": {"type": "boolean"}},
+        "properties": {"item": item, "created": {"type": "boolean"}},
     }
-    results = [ref(name), stored, {"type": "null"}]
+    results = [*item["anyOf"], stored, {"type": "null"}]
     success = {
         "type": "object",
         "required": ["ok", "result"],
@@ -224,6 +226,7 @@ def schemas_of_many(served: Served, schemas: Mapping[str, Schema], settable: Sch
     }
     found["Failure"] = _FAILURE
     found[f"{name}Key"] = _key(served, schemas[name])
+    found[f"{name}Revision"] = _revision(served, schemas[name])
     found[f"{name}Batch"] = _listing_of("requests", requests[0] if len(requests) == 1 else {"oneOf": requests})
     found[f"{name}Outcomes"] = _listing_of("outcomes", {"anyOf": [success, ref("Failure")]})
     return found
@@ -239,6 +242,18 @@ def _key(served: Served, shown: Schema) -> Schema:
         name: {k: v for k, v in known[name].items() if k not in ("default", "readOnly")} for name in served.address
     }
     return {"type": "object", "required": list(served.address), "properties": shape, "additionalProperties": False}
+
+
+def _revision(served: Served, shown: Schema) -> Schema:
+    """What is answered of a written item that its sender may not read, or for which the answer has no room."""
+    shape = {name: shown["properties"][name] for name in (*served.definition.key_fields, REVISION)}
+    return {
+        "type": "object",
+        "description": "The key and the revision, in place of an item that may not be read or does not fit the answer.",
+        "required": [*served.key_fields, REVISION],
+        "properties": shape,
+        "additionalProperties": False,
+    }
 
 
 def _request(operation: str, parts: Mapping[str, Any]) -> Schema:

@@ -46,7 +46,7 @@ from dynashard_serving.api.openapi.parts import (
     several,
 )
 from dynashard_serving.api.openapi.schemas import refused_by_address, refused_by_keys, text_without
-from dynashard_serving.api.openapi.security import secured, secured_batch
+from dynashard_serving.api.openapi.security import may_write_unread, secured, secured_batch
 from dynashard_serving.api.queued_creates import MOST_ITEMS
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import JSON
@@ -107,7 +107,9 @@ def _with_preferences(served: Served, name: str, described: Operation, *, record
     preferences = {f"{HANDLING}={_levels(served)}": "the write guarantee; see docs/promises.md."}
     if name != "delete":
         preferences[f"{RETURN}={MINIMAL}"] = "answer without the item."
-        described["responses"] = _with_minimal(described["responses"])
+        described["responses"] = _with_minimal(
+            described["responses"], hidden=may_write_unread(served.exposed.access, name)
+        )
     if recorded and transacted(served):
         preferences[PREFERENCE] = "answer 202, and do it soon."
         headers = {
@@ -126,15 +128,17 @@ def _with_preferences(served: Served, name: str, described: Operation, *, record
     return described
 
 
-def _with_minimal(responses: Schema) -> Schema:
-    """The answers to a write, and those to one whose caller prefers no item: a create has the same status for both."""
+def _with_minimal(responses: Schema, *, hidden: bool) -> Schema:
+    """The answers to a write, and those without the item: a create has the same status for both.
+
+    The item is also `hidden` from a caller who may not read it, if there can be one.
+    """
     if "201" in responses:
-        responses["201"]["description"] += f" Without a body if the request has `Prefer: {RETURN}={MINIMAL}`."
+        reasons = f"the request has `Prefer: {RETURN}={MINIMAL}`" + (", or its caller may not read the item" * hidden)
+        responses["201"]["description"] += f" Without a body if {reasons}."
     if "200" in responses:
-        responses = {
-            **responses,
-            "204": {"description": f"Done, with `Prefer: {RETURN}={MINIMAL}`.", "headers": {"ETag": ETAG}},
-        }
+        text = f"Done, with `Prefer: {RETURN}={MINIMAL}`" + (", or by a caller who may not read the item" * hidden)
+        responses = {**responses, "204": {"description": f"{text}.", "headers": {"ETag": ETAG}}}
     return dict(sorted(responses.items()))
 
 

@@ -1,7 +1,7 @@
 """What callers need, in the OpenAPI document: scopes as security requirements, other rules as sentences."""
 
 from collections.abc import Iterable
-from itertools import product
+from itertools import chain, product
 
 from dynashard_serving.access import ANYONE, Access, Claim, Requirement, scopes_of
 from dynashard_serving.api.openapi.parts import Operation
@@ -15,8 +15,8 @@ def secured(described: Operation, rules: Access | None, right: str) -> Operation
     requirement = rules.requirement(right)
     texts = [described["description"], _needs(requirement), *_limits(rules, right)]
     found: Operation = {**described, "description": " ".join(text for text in texts if text)}
-    if scopes := scopes_of(requirement):
-        found["security"] = [{"bearer": [scope]} for scope in scopes]
+    if scopes_of(requirement):
+        found["security"] = [{"bearer": scopes} for scopes in _alternatives(requirement)]
     return found
 
 
@@ -41,13 +41,34 @@ def secured_batch(described: Operation, rules: Access | None) -> Operation:
 def secured_family(described: Operation, members: Iterable[Served]) -> Operation:
     """Return the listing of several entities with what its callers need: the right to list each of them."""
     rules = [each.exposed.access for each in members if each.exposed.access is not None]
-    alternatives = [found for each in rules if (found := scopes_of(each.requirement("list")))]
-    if not alternatives:
+    required = [each.requirement("list") for each in rules]
+    if not any(map(scopes_of, required)):
         return described
-    every = [list(dict.fromkeys(scopes)) for scopes in product(*alternatives)]
+    picked = product(*map(_alternatives, required))
+    every = [list(dict.fromkeys(chain.from_iterable(scopes))) for scopes in picked]
     text = "Needs the right to list each kind, and lists only what the caller may read."
     security = [{"bearer": scopes} for at, scopes in enumerate(every) if scopes not in every[:at]]
     return {**described, "description": f"{described['description']} {text}", "security": security}
+
+
+def may_write_unread(rules: Access | None, right: str) -> bool:
+    """Return whether a caller with a right to write may lack that to read what they have written."""
+    if rules is None:
+        return False
+    reading, writing = rules.requirement("get"), rules.requirement(right)
+    if reading is None or rules.policy is not None or (rules.limits("get") and not rules.limits(right)):
+        return True
+    return reading is not ANYONE and not _singles(writing) <= _singles(reading)
+
+
+def _singles(requirement: Requirement | None) -> set[object]:
+    return set(requirement if isinstance(requirement, tuple) else (requirement,))
+
+
+def _alternatives(requirement: Requirement | None) -> list[list[str]]:
+    """Return the scopes of which one list is enough: an empty one if a claim is, which no security requirement says."""
+    found = [[scope] for scope in scopes_of(requirement)]
+    return found if found and all(isinstance(each, str) for each in _singles(requirement)) else [*found, []]
 
 
 def _needs(requirement: Requirement | None) -> str:
