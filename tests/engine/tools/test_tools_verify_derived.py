@@ -139,6 +139,7 @@ def test_roll_ups_of_a_day_are_compared_and_repaired_by_their_index(world: Resha
     day = ("pings", TENANT, "--day", DAY)
 
     before, mended, after = report(world, *day), report(world, *day, "--mend"), report(world, *day)
+    month = report(world, "pings", TENANT, "--month", DAY[:7])
     printed = world.run("verify", *day)
 
     assert (before[0], before[1]["found"], before[1]["items"]) == (4, {"roll_up": 3}, 0)
@@ -147,7 +148,9 @@ def test_roll_ups_of_a_day_are_compared_and_repaired_by_their_index(world: Resha
     assert "series dark" in found["where"]
     assert found["detail"] == "pings 9 instead of 10, seconds 540 instead of 600"
     assert found["changes"]["pings"] == {"old": {"N": "9"}, "new": {"N": "10"}}
-    assert (mended[0], mended[1]["mended"]) == (0, {"roll_up": 3})
+    # The month of the day lacks the same ping.
+    assert (mended[0], mended[1]["mended"]) == (0, {"roll_up": 4})
+    assert (month[0], month[1]["found"]) == (0, {})
     assert (after[0], after[1]["found"], after[1]["compared"]) == (0, {}, {"rollups": 15})
     assert printed.out.startswith("15 items of roll-ups: 0 found wrong; ")
 
