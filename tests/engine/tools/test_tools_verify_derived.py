@@ -3,7 +3,7 @@
 import time
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pytest
 
@@ -11,9 +11,11 @@ from domain.samples.incidents import Incident
 from domain.samples.participations import PARTICIPATIONS, Participation
 from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS
+from domain.samples.revenue import Licensor
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
+from dynashard_patterns import Attachment
 from dynashard_patterns.rollups import Counter
 from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
 from tests.engine.command_line import CURSOR_KEYS
@@ -240,6 +242,41 @@ def test_only_old_versions_of_attachments_that_no_item_points_to_are_removed(wor
     assert change["new"] is None
     assert (again[0], again[1]["compared"]) == (0, {"leftovers": 1})
     assert incidents.get(kept, include=["details"]).details == [1]
+
+
+class LicensorWithContract(
+    Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id}", sort="{id}"), registry=Registry()
+):
+    """The entity of an earlier release, with an attachment that the present one does not declare."""
+
+    tenant_id: str
+    id: str
+    name: str
+    contract: Annotated[str | None, Attachment()] = None
+
+
+def test_versions_of_an_attachment_that_is_not_declared_any_more_are_removed_if_no_item_points_to_them(
+    world: ReshardWorld,
+) -> None:
+    former = incident_writer(world).collection(LicensorWithContract)
+    for each in ("kept", "gone"):
+        former.create(tenant_id=TENANT, id=each, name="Studio", contract=each)
+    present = world.layer().collection(Licensor)
+    present.update({"tenant_id": TENANT, "id": "kept"}, set={"name": "Studio A"})
+    present.delete({"tenant_id": TENANT, "id": "gone"})
+
+    reservation = "revenue.v1.Licensor~unique~name"
+    put(world, {"PK": {"S": f"{reservation}:abc:x"}, "SK": {"S": "reservation"}, "Type": {"S": reservation}})
+
+    found = report(world)
+    mended, again = report(world, "--mend"), report(world)
+
+    # Nothing else of fields that are not declared is judged.
+    assert (found[0], found[1]["found"], found[1]["others"]) == (4, {"leftover": 1}, 1)
+    assert (mended[0], mended[1]["mended"]) == (0, {"leftover": 1})
+    assert (again[0], again[1]["found"]) == (0, {})
+    kept = former.get({"tenant_id": TENANT, "id": "kept"}, include=("contract",))
+    assert (kept.name, kept.contract) == ("Studio A", "kept")
 
 
 @pytest.mark.parametrize(

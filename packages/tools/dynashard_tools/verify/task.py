@@ -12,7 +12,7 @@ from dynashard.schema import PK, TYPE
 from dynashard.service import Dynashard
 from dynashard.topology import family_of
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments.pieces import kind_of
+from dynashard_patterns.attachments.pieces import field_of
 from dynashard_patterns.attachments.versions import GRACE_SECONDS
 from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.counters import Counter
@@ -41,16 +41,20 @@ class Declared:
     roll_ups: Sequence[RollUps[Any]] = ()
 
     def supports(self, row: Wire) -> bool:
-        """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark."""
+        """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark.
+
+        That is also so for an attachment whose field is not declared any more.
+        """
         kind: str = row.get(TYPE, {}).get("S", "")
-        return kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
+        if kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}"):
+            return True
+        return any(field_of(definition(each), row) is not None for each in self.entities)
 
     @cached_property
     def _supporting(self) -> frozenset[str]:
         entities = [definition(each) for each in self.entities]
-        pieces = {kind_of(entity, field) for entity in entities for field in entity.attachments}
         reserved = set(reservation_kinds(entities))
-        return frozenset(pieces | reserved | ({definition(Counted).name} if self.roll_ups else set()))
+        return frozenset(reserved | ({definition(Counted).name} if self.roll_ups else set()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,10 @@ def _not_by_partition(task: Task, db: Dynashard, chosen: Declared, clock: Callab
             yield PeriodCheck(comparison, task.period)
         elif task.period is None and roll_ups.by_time is not None:
             yield RollUpsCheck(comparison)
+    # Only what reads the table meets the rows of fields that are not declared any more.
+    reads = task.entity is None and {*task.parts} != {Part.LEFTOVERS}
     for entity in map(definition, chosen.entities):
-        if entity.attachments:
+        if entity.attachments or reads:
             yield LeftoversCheck(db, entity, task.grace, task.mend)
 
 
