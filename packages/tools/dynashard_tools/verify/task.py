@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.resharding.scope import Scope
 from dynashard.schema import PK, TYPE
@@ -27,6 +27,7 @@ from dynashard_tools.verify.homes import HomesCheck
 from dynashard_tools.verify.index_keys import IndexKeysCheck
 from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.roll_ups import Comparison, Period, PeriodCheck, RollUpsCheck, group_fields
+from dynashard_tools.verify.topology import TopologyCheck
 from dynashard_tools.verify.topology_records import TopologyRecords
 from dynashard_tools.verify.unique import UniqueCheck, reservation_kinds
 
@@ -39,6 +40,19 @@ class Declared:
     copies: Sequence[MaterializedCopies[Any, Any]] = ()
     edges: Sequence[Edges[Any]] = ()
     roll_ups: Sequence[RollUps[Any]] = ()
+
+    def without(self, left_out: Callable[[EntityDefinition[Any]], bool]) -> "Declared":
+        """Return these but for some entities, and what is derived from them or into them."""
+
+        def stays(*models: type[Entity] | None) -> bool:
+            return not any(left_out(definition(each)) for each in models if each is not None)
+
+        return Declared(
+            [each for each in self.entities if stays(each)],
+            [each for each in self.copies if stays(each.of, each.copy)],
+            [each for each in self.edges if stays(each.model, each.counts)],
+            [each for each in self.roll_ups if stays(each.of, *each.into)],
+        )
 
     def supports(self, row: Wire) -> bool:
         """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark.
@@ -105,6 +119,7 @@ def _checks(
     # The entities of a family share their partitions, so all of them are read.
     entities = [definition(each) for each in declared.entities]
     family = [each for each in entities if scope is None or family_of(each) == scope.family]
+    yield TopologyCheck(records.damage, None if scope is None else scope.family)
     yield HomesCheck(db.store, records, mend)
     if any(each.indexes for each in family):
         yield IndexKeysCheck(db.store, records, mend)
