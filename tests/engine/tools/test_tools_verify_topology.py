@@ -8,6 +8,7 @@ from domain.samples.incidents import Incident
 from domain.samples.users import User
 from dynashard.topology import TopologyTable
 from dynashard.transport.interface import Wire
+from dynashard_tools.verify.topology import damage_of
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import TENANT, backend, lose_a_user, report
 
@@ -128,3 +129,14 @@ def test_records_that_are_right_are_counted_and_progress_is_not(world: ReshardWo
     assert (status, found["found"], found["items"]) == (0, {}, 0)
     assert found["compared"] == {"topology": number}
     assert printed.startswith(f"{number} topology records: 0 found wrong; ")
+
+
+def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(world: ReshardWorld) -> None:
+    for key, count in (("old.v1.Log", 12), ("old.v1.Log:abc", 7), ("old.v1.Log|GSI1", 12), ("old.v1.Log:xyz", 4096)):
+        history = {"shard_history": {"SS": [f"5:{count}"]}}
+        damage(world, key, {"number_of_shards": {"N": str(count)}, **history})
+
+    found = damage_of(world.wire, world.topology_table, {"old.v1.Log": False})
+
+    assert found.problems.keys() == {"old.v1.Log|GSI1", "old.v1.Log:xyz"}
+    assert found.families == {"old.v1.Log"}

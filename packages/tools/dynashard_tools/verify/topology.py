@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from dynashard.errors import UndecodableItemError
 from dynashard.placement import UNSHARDED, is_power_of_two
@@ -14,9 +14,6 @@ from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages
 from dynashard_tools.verify.findings import Finding, Kind
 from dynashard_tools.verify.parts import Check, Part
-
-_NO_RECORD: Final = "@"
-"""Keys of what else is in the table begin with it: the progress of movers and of backfills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,8 @@ def damage_of(transport: Transport, table: str, families: Mapping[str, bool]) ->
         for wire in answer["Items"]:
             key = wire[TOPOLOGY_KEY]["S"]
             family = next((each for each in families if belongs(key, each)), None)
-            if key.startswith(_NO_RECORD) or (family is None and TOPOLOGY_COUNT not in wire):
+            if family is None and TOPOLOGY_COUNT not in wire:
+                # It is no record: the table also holds the progress of movers and of backfills.
                 continue
             number += 1
             powers = family is None or families[family] or "|" in key.removeprefix(family)
