@@ -29,12 +29,15 @@ DAMAGED: Final[dict[str, tuple[Wire, str]]] = {
     "a text for a count": ({"number_of_shards": {"S": "16"}}, "cannot be used"),
     "no number": ({"number_of_shards": {"N": "16.5"}}, "cannot be used"),
     "too many": ({"number_of_shards": {"N": "4096"}}, "4096 shards"),
-    "no power of two": ({"number_of_shards": {"N": "12"}}, "12 shards are no count that is a power of two"),
-    "a target that is none": ({"target": {"N": "24"}}, "24 shards are no count that is a power of two"),
-    "a former count that is none": ({"former_counts": {"NS": ["3"]}}, "3 shards are no count"),
+    "no power of two": ({"number_of_shards": {"N": "12"}}, "12 is not a shard count, which is a power of two"),
+    "a target that is none": ({"target": {"N": "24"}}, "24 is not a shard count, which is a power of two"),
+    "a former count that is none": ({"former_counts": {"NS": ["3"]}}, "3 is not a shard count"),
     "an unknown phase": ({"phase": {"S": "dreaming"}}, "'dreaming' is not a valid Phase"),
     "a list for a history": ({"shard_history": {"L": []}}, "cannot be used"),
-    "a history without times": ({"shard_history": {"SS": ["16"]}}, "its history has 16, and no time with a count"),
+    "a history without times": (
+        {"shard_history": {"SS": ["16"]}},
+        "its history has 16, which is not a time with",
+    ),
     "a count of its history": ({"shard_history": {"SS": ["5:16", "4:9"]}}, "its history has 4:9"),
     "two counts at once": ({"shard_history": {"SS": ["5:8", "5:16"]}}, "its history has 2 counts since 5"),
     "another newest count": (
@@ -44,10 +47,13 @@ DAMAGED: Final[dict[str, tuple[Wire, str]]] = {
     "epochs out of order": (epochs(("", 4, "confirmed"), ("b", 8, "confirmed"), ("a", 16, "pending")), "no history of"),
     "a count of an epoch": (
         {**epochs(("", 6, "void"), ("b", 16, "confirmed")), "phase": {"S": "epochs"}},
-        "6 shards are no count",
+        "6 is not a shard count",
     ),
-    "a text for backfills": ({"backfilled": {"S": "all"}}, "what it says of backfills is 'all', and no mapping"),
-    "a text for a resize": ({"change": {"S": "soon"}}, "what it says of resize is 'soon', and no mapping"),
+    "a text for backfills": (
+        {"backfilled": {"S": "all"}},
+        "of backfills is 'all', which is not a mapping",
+    ),
+    "a text for a resize": ({"change": {"S": "soon"}}, "what it says of resize is 'soon', which is not a mapping"),
 }
 
 

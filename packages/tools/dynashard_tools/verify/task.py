@@ -145,7 +145,7 @@ def _not_by_partition(task: Task, db: Dynashard, chosen: Declared, clock: Callab
             yield PeriodCheck(comparison, task.period)
         elif task.period is None and roll_ups.by_time is not None:
             yield RollUpsCheck(comparison)
-    # Only what reads the table meets the rows of fields that are not declared any more.
+    # Only what reads the table finds the rows of fields that are not declared any more.
     reads = task.entity is None and {*task.parts} != {Part.LEFTOVERS}
     for entity in map(definition, chosen.entities):
         if entity.attachments or reads:

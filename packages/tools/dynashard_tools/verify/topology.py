@@ -74,7 +74,7 @@ def damage_of(transport: Transport, table: str, families: Mapping[str, bool]) ->
             key = wire[TOPOLOGY_KEY]["S"]
             family = next((each for each in families if belongs(key, each)), None)
             if family is None and TOPOLOGY_COUNT not in wire:
-                # It is no record: the table also holds the progress of movers and of backfills.
+                # The table also holds the progress of movers and of backfills.
                 continue
             number += 1
             powers = family is None or families[family] or "|" in key.removeprefix(family)
@@ -92,7 +92,7 @@ def _problems(wire: Wire, *, powers: bool) -> Iterator[str]:
         return
     for what, value in (("resize", record.resize), ("backfills", record.backfilled)):
         if not isinstance(value, Mapping):
-            yield f"what it says of {what} is {value!r}, and no mapping"
+            yield f"what it says of {what} is {value!r}, which is not a mapping"
     yield from _wrong_counts(record, powers=powers)
     yield from _wrong_history(record, powers=powers)
 
@@ -100,13 +100,14 @@ def _problems(wire: Wire, *, powers: bool) -> Iterator[str]:
 def _wrong_counts(record: Record, *, powers: bool) -> Iterator[str]:
     for count in sorted({*record.counts, *(each.count for each in record.epochs)}):
         if not _is_count(count, powers=powers):
-            yield f"{count} shards are no count{' that is a power of two' if powers else ''}"
+            form = "a power of two" if powers else "a number"
+            yield f"{count} is not a shard count, which is {form} up to {MAX_SHARDS}"
 
 
 def _wrong_history(record: Record, *, powers: bool) -> Iterator[str]:
     entries = [entry.partition(":")[::2] for entry in record.history]
     if wrong := [entry for entry in sorted(record.history) if not _is_entry(entry, powers=powers)]:
-        yield f"its history has {', '.join(wrong)}, and no time with a count"
+        yield f"its history has {', '.join(wrong)}, which is not a time with a count"
         return
     dated = sorted((int(since), int(count)) for since, count in entries)
     for since, times in Counter(since for since, _ in dated).items():
