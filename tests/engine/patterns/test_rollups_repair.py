@@ -248,6 +248,22 @@ def test_an_item_that_comes_while_an_hour_is_repaired_is_counted_in_its_day_and_
     assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
+def test_longer_spans_that_were_repaired_are_not_read_again(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats[1:])
+    recorded = RecordingTransport(wire)
+    repair = repair_of(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    drifts = list(repair.check(MONTH, Level.MONTH.end(MONTH)))
+    before = sum("IndexName" in request for request in recorded.requests)
+
+    found, left = repair.mend(drifts)
+
+    assert (found, left) == (drifts, set())
+    # The hour, the day, and each day of the month.
+    assert sum("IndexName" in request for request in recorded.requests) == before + 1 + 1 + 30
+
+
 def test_a_month_that_counts_more_than_its_items_is_left_by_the_repair_of_a_day(
     db: Dynashard, beats: list[Beat]
 ) -> None:

@@ -162,7 +162,7 @@ class RollUpRepair(Generic[E]):
         """
         left = self.correct(drifts, lower=lower)
         for level in Level:
-            longer = [drift for drift in self._lacking(level) if drift.row not in left]
+            longer = list(self._lacking(level))
             left |= self.correct(longer)
             drifts = [*drifts, *longer]
         return drifts, left
