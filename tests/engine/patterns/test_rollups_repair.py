@@ -222,6 +222,80 @@ def test_an_item_that_is_stored_during_a_repair_is_counted_in_each_row_within_th
     assert days(repair) == []
 
 
+def test_the_repair_of_a_day_also_repairs_the_month_that_lacks_the_same_items(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats[3:])
+
+    mended = repair_of(db, beats).repair(DAY, DAY + timedelta(days=1))
+
+    assert mended.left == 0
+    assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
+
+
+def test_an_item_that_comes_while_an_hour_is_repaired_is_counted_in_its_day_and_its_month(
+    db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats[1:])
+    repair = repair_of(db, beats)
+    [wrong] = [each for each in days(repair) if each.row.level is Level.HOUR]
+    late = beat(79, beats[0].song, minutes=50, tenant=beats[0].tenant)
+    db.collection(Beat).create(late)
+
+    found, left = repair.mend([wrong])
+    tally = counter(db, 1).count([late, beats[0]])
+
+    assert (left, tally.counted) == (set(), 0)
+    assert [each.row.level for each in found] == [Level.HOUR, Level.DAY, Level.MONTH]
+    assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
+
+
+def test_longer_spans_that_were_repaired_are_not_read_again(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats[1:])
+    recorded = RecordingTransport(wire)
+    repair = repair_of(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    drifts = list(repair.check(MONTH, Level.MONTH.end(MONTH)))
+    before = sum("IndexName" in request for request in recorded.requests)
+
+    found, left = repair.mend(drifts)
+
+    assert (found, left) == (drifts, set())
+    # The hour, the day, and each day of the month.
+    assert sum("IndexName" in request for request in recorded.requests) == before + 1 + 1 + 30
+
+
+def test_a_month_that_counts_more_than_its_items_is_left_by_the_repair_of_a_day(
+    db: Dynashard, beats: list[Beat]
+) -> None:
+    deleted = [beat(200 + n, "one", minutes=-3000, tenant=beats[0].tenant) for n in range(2)]
+    counter(db).count([*beats[1:], *deleted])
+    repair = repair_of(db, beats)
+
+    found, left = repair.mend(days(repair))
+
+    assert {each.row.level for each in found} == {Level.MINUTE, Level.HOUR, Level.DAY}
+    assert left == set()
+
+
+def test_a_repair_that_counts_no_new_item_reads_no_longer_span(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats)
+    for each in db.collection(Sums).scan({"tenant": beats[0].tenant, "song": "one"}):
+        if each.level is Level.DAY and each.slot == 0:
+            db.collection(Sums).update(each, set={"beats": 0})
+    recorded = RecordingTransport(wire)
+    repair = repair_of(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    drifts = days(repair)
+    before = sum("IndexName" in request for request in recorded.requests)
+
+    found, left = repair.mend(drifts)
+
+    assert [each.row.level for each in found] == [Level.DAY]
+    assert left == set()
+    assert sum("IndexName" in request for request in recorded.requests) == before + 1
+
+
 def test_items_that_were_counted_are_not_marked_again(
     wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
 ) -> None:

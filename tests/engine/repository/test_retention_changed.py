@@ -14,6 +14,7 @@ from tests.recording import RecordingTransport
 pytestmark = pytest.mark.engine
 
 AT = datetime(2126, 8, 15, tzinfo=UTC)
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
 KEY = {"tenant": "abc", "id": "1"}
 
 
@@ -73,3 +74,30 @@ def test_an_expiry_costs_nothing_and_is_counted_again_by_a_get_and_a_put(
     assert recording.operations == ["PutItem", "GetItem", "UpdateItem"]
     assert (created.consumed.read_units, created.consumed.write_units) == (0, 1)
     assert (again.consumed.read_units, again.consumed.write_units) == (0.5, 1)
+
+
+@pytest.mark.parametrize("handling", ["plain", "guarded", "exactly-once"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"set": {"expires_at": datetime(2999, 1, 1, tzinfo=UTC)}},
+        {"set": {"expires_at": None}},
+        {"remove": ["expires_at"]},
+    ],
+    ids=["later", "never", "removed"],
+)
+def test_no_update_keeps_an_item_longer_than_its_retention(
+    wire: Transport, create_table: Callable[[], str], change: dict[str, Any], handling: str
+) -> None:
+    table, model = create_table(), kept(12)
+    items = Dynashard(
+        wire, table=table, cursor_keys=["a key that signs cursors"], topology=declared_counts(topology_table=None)
+    ).collection(model)
+    earlier, last = datetime(2126, 9, 1, tzinfo=UTC), datetime(2127, 9, 1, tzinfo=UTC)
+    items.create(model(**KEY, at=AT, expires_at=earlier))
+
+    updated = items.update(KEY, **change, handling=handling)
+
+    [stored] = wire.call("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+    assert stored["ExpiresAt"] == {"N": str(int(last.timestamp()))}
+    assert updated.expires_at == items.get(KEY).expires_at == last

@@ -84,20 +84,6 @@ def test_migrate_counts_migrates_and_says_so(program: Program) -> None:
     assert after.out == "version 2 (the present one): 25 items\n"
 
 
-def test_index_build_completes_an_index_and_status_shows_it(program: Program) -> None:
-    before = program.run("index", "status", program.name)
-    built = program.run("index", "build", program.name, "by_pieces", "--write-units", "1000")
-    between = program.run("index", "status", program.name)
-    program.run("migrate", program.name)
-    after = program.run("index", "status", program.name)
-
-    assert before.out == f"{program.name} by_pieces: may lack items\n"
-    assert built.status == 0, built.err
-    assert "the index by_pieces is complete: 25 items written" in built.out
-    assert "may lack items" in between.out
-    assert after.out == f"{program.name} by_pieces: complete, built\n"
-
-
 def test_an_item_that_cannot_be_upgraded_is_named(program: Program) -> None:
     module = sys.modules[f"boxes_{program.number}"]
     module.db.collection(module.Old).put(module.Old(shop="abc", id="3", amount="many"))
@@ -115,3 +101,39 @@ def test_unknown_indexes_and_entities_without_upgrades_are_refused(program: Prog
 
     assert unknown.status == 1
     assert "has no index 'by_colour'. There are: by_pieces" in unknown.err
+
+
+def test_index_build_completes_an_index_and_status_shows_it(program: Program) -> None:
+    before = program.run("index", "status", program.name)
+    program.run("migrate", program.name)
+    built = program.run("index", "build", program.name, "by_pieces", "--write-units", "1000")
+    after = program.run("index", "status", program.name)
+
+    assert before.out == f"{program.name} by_pieces: may lack items\n"
+    assert built.status == 0, built.err
+    assert "the index by_pieces is complete: 0 items written" in built.out
+    assert after.out == f"{program.name} by_pieces: complete, built\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+def test_index_build_names_the_migration_without_which_listings_may_lack_items(
+    program: Program, more: tuple[str, ...]
+) -> None:
+    module = sys.modules[f"boxes_{program.number}"]
+    boxes = module.db.collection(getattr(module, f"Box{program.number}"))
+
+    built = program.run("index", "build", program.name, "by_pieces", *more)
+    between = program.run("index", "status", program.name)
+
+    assert built.status == 4, built.err
+    if more:
+        found = built.summary
+        assert (found["complete"], found["needs"]) == (False, f"dynashard migrate {program.name}")
+        assert found["written"] == 25
+    else:
+        assert "the index by_pieces is built: 25 items written" in built.out
+        assert f"may lack items until `dynashard migrate {program.name}` is complete" in built.out
+    assert between.out == f"{program.name} by_pieces: built, but may lack items of earlier versions\n"
+    assert not boxes.list({"shop": "abc"}, index="by_pieces").complete
+    assert program.run("migrate", program.name).status == 0
+    assert program.run("index", "status", program.name).out == f"{program.name} by_pieces: complete, built\n"

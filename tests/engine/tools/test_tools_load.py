@@ -145,7 +145,7 @@ def test_the_summary_counts_items_and_write_units(
     del summary["seconds"], summary["items_per_second"]
     assert summary == {
         "entity": "users", "items": 31, "refused": 1, "refused_before": 0, "write_units": 30 * 4 + 2,
-        "in_older_epochs": 0, "dry_run": False,
+        "in_older_epochs": 0, "of_other_entities": 0, "dry_run": False,
     }  # fmt: skip
     assert stored_partitions(dynamodb, local_table, tenant)
 

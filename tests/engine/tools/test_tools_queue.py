@@ -38,6 +38,12 @@ def queues(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Mappin
     return reach(None).by_name
 
 
+@pytest.fixture
+def events(queues: Mapping[str, Queue]) -> Mapping[str, str]:
+    assert queues
+    return reach(None).events
+
+
 def a_letter(body: Any, reason: str = "validation_failed", group: str | None = None) -> NewMessage:
     attributes = {"reason": {"DataType": "String", "StringValue": reason}}
     return NewMessage(body if isinstance(body, str) else json.dumps(body), attributes, group)
@@ -181,6 +187,38 @@ def test_a_message_that_the_queue_refuses_stays_a_dead_letter(store: QueueStore,
     assert (store.depth(queue.url).visible, dead.visible + dead.in_flight) == (1, 2)
 
 
+CURES = {"changes": "dynashard events replay", "reshard": "the watch", "watch": "next run"}
+
+
+@pytest.mark.parametrize("name", CURES)
+def test_dead_letters_of_events_are_not_put_back_but_can_be_taken_out(
+    command_line: CommandLine, store: QueueStore, events: Mapping[str, str], tmp_path: Path, name: str
+) -> None:
+    url, file = events[name], tmp_path / "letters.jsonl"
+    store.send(url, [a_letter({"number": number}) for number in range(12)])
+
+    refused = command_line.run("queue", "redrive", name)
+    before = store.depth(url).visible
+    taken = command_line.run("queue", "redrive", name, "--to-file", file, "--json")
+
+    assert (refused.status, before) == (1, 12)
+    assert EVENTS[name] in refused.err
+    assert CURES[name] in refused.err
+    assert "--to-file" in refused.err
+    assert (taken.status, taken.summary) == (0, {"queue": name, "messages": 12})
+    assert len(file.read_text().splitlines()) == 12
+    assert store.depth(url).visible == store.depth(url).in_flight == 0
+
+
 @pytest.mark.usefixtures("store")
-def test_an_unknown_queue_is_refused(command_line: CommandLine) -> None:
-    assert "intake, operations" in command_line.run("queue", "redrive", "outbox").err
+@pytest.mark.parametrize("more", [(), ("--to-file", "letters.jsonl")])
+def test_an_unknown_queue_is_refused(
+    command_line: CommandLine, more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    refused = command_line.run("queue", "redrive", "outbox", *more)
+
+    assert refused.status == 1
+    assert "There are: intake, operations, changes, reshard, watch" in refused.err
+    assert not list(tmp_path.glob("letters*"))

@@ -26,7 +26,7 @@ from dynashard.transport import Transport, metered
 from dynashard.transport.interface import Wire
 from dynashard_tools.failure import CommandError, CommandInterruptedError
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
-from dynashard_tools.load.loader import BATCH, LineError, Load
+from dynashard_tools.load.loader import BATCH, BATCH_BYTES, LineError, Load
 from dynashard_tools.load.old_keys import OldKeys
 from dynashard_tools.load.rows import Lines, rows
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, Outcome, emails_of, expected, line_of, text, user
@@ -236,7 +236,9 @@ class Loading:
             retry_policy=retry_policy,
         ).collection(self._model)
 
-    def load(self, lines: list[dict[str, Any]], *plan: Fault, resume: bool = False) -> Checkpoint:
+    def load(
+        self, lines: list[dict[str, Any]], *plan: Fault, resume: bool = False, batch_bytes: int = BATCH_BYTES
+    ) -> Checkpoint:
         transport = FaultyTransport(self._wire, plan)
         state = CheckpointFile(self.path)
         checkpoint = state.open("here", "Document", "abc", resume=resume)
@@ -254,6 +256,7 @@ class Loading:
                 report=self.reported.append,
                 advance=lambda *_: None,
                 old=OldKeys(items.entity, TopologyTable(transport, "unused"), pytest.fail),
+                batch_bytes=batch_bytes,
             )
             try:
                 return task.run(source, rows(source, "jsonl", frozenset()))
@@ -326,6 +329,17 @@ def test_ctrl_c_during_a_batch_keeps_the_checkpoint(loading: Loading) -> None:
     loading.load(documents(600), resume=True)
 
     assert loading.texts() == [f"{number:04d}" for number in range(600)]
+
+
+def test_long_lines_are_written_in_smaller_batches_also_after_a_resume(loading: Loading) -> None:
+    """A line has 16 bytes, so three fill a batch."""
+    with pytest.raises(CommandInterruptedError, match="at least 6 items are written; --resume continues"):
+        loading.load(documents(12), Fault("BatchWriteItem", _interrupted, nth=3), batch_bytes=45)
+
+    done = loading.load(documents(12), resume=True, batch_bytes=45)
+
+    assert done.written == 12
+    assert loading.texts() == [f"{number:04d}" for number in range(12)]
 
 
 def test_an_item_that_is_too_large_is_reported_with_its_line(loading: Loading) -> None:

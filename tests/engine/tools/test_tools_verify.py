@@ -6,12 +6,13 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from domain.samples.follows import FOLLOWS
 from domain.samples.seats import Seats
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
 from dynashard.topology import TopologyTable
-from dynashard_patterns import CounterStore
+from dynashard_patterns import CounterStore, EdgeStore
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import (
     TENANT,
@@ -190,3 +191,18 @@ def test_a_repair_of_edges_lists_the_half_that_it_writes_and_the_count_that_it_c
     [finding] = count
     [corrected] = finding["changes"].values()
     assert int(corrected["old"]["N"]) == int(corrected["new"]["N"]) + 7
+
+
+def test_a_half_of_an_edge_that_is_written_is_counted_once_at_its_node(world: ReshardWorld) -> None:
+    backend(world)
+    half = stored(world, lambda item: item["SK"]["S"] == "FANNED_BY.User.1")
+    delete(world, half)
+    edges = EdgeStore.on(world.layer(), FOLLOWS)
+
+    mended = report(world, "follows", f"{TENANT}:User.1", "--mend")
+    right = report(world)
+
+    # The half was counted at its node, although it was not there.
+    assert (mended[0], mended[1]["mended"]) == (0, {"edge": 1, "count": 1})
+    assert (right[0], right[1]["found"]) == (0, {})
+    assert edges.count(TENANT, "Actor.5", "backward", consistent=True) == 3

@@ -3,7 +3,7 @@
 import time
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pytest
 
@@ -11,9 +11,11 @@ from domain.samples.incidents import Incident
 from domain.samples.participations import PARTICIPATIONS, Participation
 from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS
+from domain.samples.revenue import Licensor
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
+from dynashard_patterns import Attachment
 from dynashard_patterns.rollups import ItemCounter
 from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
 from tests.engine.command_line import CURSOR_KEYS
@@ -139,6 +141,7 @@ def test_roll_ups_of_a_day_are_compared_and_repaired_by_their_index(world: Resha
     day = ("pings", TENANT, "--day", DAY)
 
     before, mended, after = report(world, *day), report(world, *day, "--mend"), report(world, *day)
+    month = report(world, "pings", TENANT, "--month", DAY[:7])
     printed = world.run("verify", *day)
 
     assert (before[0], before[1]["found"], before[1]["items"]) == (4, {"roll_up": 3}, 0)
@@ -147,7 +150,9 @@ def test_roll_ups_of_a_day_are_compared_and_repaired_by_their_index(world: Resha
     assert "series dark" in found["where"]
     assert found["detail"] == "pings 9 instead of 10, seconds 540 instead of 600"
     assert found["changes"]["pings"] == {"old": {"N": "9"}, "new": {"N": "10"}}
-    assert (mended[0], mended[1]["mended"]) == (0, {"roll_up": 3})
+    # The month of the day lacks the same ping.
+    assert (mended[0], mended[1]["mended"]) == (0, {"roll_up": 4})
+    assert (month[0], month[1]["found"]) == (0, {})
     assert (after[0], after[1]["found"], after[1]["compared"]) == (0, {}, {"rollups": 15})
     assert printed.out.startswith("15 items of roll-ups: 0 found wrong; ")
 
@@ -237,6 +242,41 @@ def test_only_old_versions_of_attachments_that_no_item_points_to_are_removed(wor
     assert change["new"] is None
     assert (again[0], again[1]["compared"]) == (0, {"leftovers": 1})
     assert incidents.get(kept, include=["details"]).details == [1]
+
+
+class LicensorWithContract(
+    Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id}", sort="{id}"), registry=Registry()
+):
+    """The entity of an earlier release, with an attachment that the present one does not declare."""
+
+    tenant_id: str
+    id: str
+    name: str
+    contract: Annotated[str | None, Attachment()] = None
+
+
+def test_versions_of_an_attachment_that_is_not_declared_any_more_are_removed_if_no_item_points_to_them(
+    world: ReshardWorld,
+) -> None:
+    former = incident_writer(world).collection(LicensorWithContract)
+    for each in ("kept", "gone"):
+        former.create(tenant_id=TENANT, id=each, name="Studio", contract=each)
+    present = world.layer().collection(Licensor)
+    present.update({"tenant_id": TENANT, "id": "kept"}, set={"name": "Studio A"})
+    present.delete({"tenant_id": TENANT, "id": "gone"})
+
+    reservation = "revenue.v1.Licensor~unique~name"
+    put(world, {"PK": {"S": f"{reservation}:abc:x"}, "SK": {"S": "reservation"}, "Type": {"S": reservation}})
+
+    found = report(world)
+    mended, again = report(world, "--mend"), report(world)
+
+    # Nothing else of fields that are not declared is judged.
+    assert (found[0], found[1]["found"], found[1]["others"]) == (4, {"leftover": 1}, 1)
+    assert (mended[0], mended[1]["mended"]) == (0, {"leftover": 1})
+    assert (again[0], again[1]["found"]) == (0, {})
+    kept = former.get({"tenant_id": TENANT, "id": "kept"}, include=("contract",))
+    assert (kept.name, kept.contract) == ("Studio A", "kept")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.unit
 KEY = Key(partition="{tenant}", sort="{id}")
 
 
-def declare(max_bytes: int = 1_000, shards: Shards | None = None) -> type[Entity]:
-    class File(Entity, name="file.v1.File", key=KEY, shards=shards, registry=Registry()):
+def declare(max_bytes: int = 1_000, shards: Shards | None = None, handling: str = "plain") -> type[Entity]:
+    class File(Entity, name="file.v1.File", key=KEY, shards=shards, handling=handling, registry=Registry()):
         tenant: str
         id: str
         content: Annotated[str | None, OutOfLine(max_bytes=max_bytes)] = None
@@ -49,3 +49,31 @@ def test_times_that_the_repository_sets_are_read_only() -> None:
 
     assert properties["created"]["readOnly"] is True
     assert properties["updated"]["readOnly"] is True
+
+
+def test_writes_of_several_requests_cannot_be_exactly_once() -> None:
+    assert declare(handling="guarded").model_fields
+
+    with pytest.raises(
+        DeclarationError, match=r"file\.v1\.File.*the attachment content.*several requests.*\"guarded\""
+    ):
+        declare(handling="exactly-once")
+
+
+def test_writes_of_random_placement_cannot_be_exactly_once() -> None:
+    def scattered(handling: str) -> None:
+        class Note(
+            Entity,
+            name="note.v1.Note",
+            key=KEY,
+            shards=Shards(4, placement="random"),
+            handling=handling,
+            registry=Registry(),
+        ):
+            tenant: str
+            id: str
+
+    scattered("guarded")
+
+    with pytest.raises(DeclarationError, match=r"random placement.*write placement=.calculated., or another guarantee"):
+        scattered("exactly-once")

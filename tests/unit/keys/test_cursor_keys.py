@@ -1,14 +1,22 @@
 """Signing keys and their rotation."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 
 import boto3
 import pytest
 from moto import mock_aws
 
+from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.cursor_keys import CursorKeys, keys_in
 from dynashard.errors import ConfigurationError, EngineUnavailableError
+from dynashard.transport.deadline import within
 from dynashard_serving.backend import cursor_key_reader
+from tests.bounded_waits import refuse_endless_waits
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -96,6 +104,82 @@ def test_a_secret_that_was_never_read_is_missing() -> None:
 
     with pytest.raises(EngineUnavailableError):
         keys.current()
+
+
+class SlowSecret(Secret):
+    """A secret whose reads do not end before the test says so, once it is slow."""
+
+    def __init__(self, *keys: str, slow: bool) -> None:
+        super().__init__(*keys)
+        self.slow = slow
+        self.reading, self.ended = Event(), Event()
+
+    def __call__(self) -> tuple[str, ...]:
+        if self.slow:
+            self.reading.set()
+            self.ended.wait(HANG_SECONDS)
+        return super().__call__()
+
+
+@contextmanager
+def another_reads(keys: CursorKeys, secret: SlowSecret) -> Iterator[None]:
+    """Let another thread read the secret for the time of the block."""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(keys.current)
+        secret.reading.wait(HANG_SECONDS)
+        try:
+            yield
+        finally:
+            secret.ended.set()
+        assert other.result() == secret.keys
+
+
+def in_time(keys: CursorKeys) -> tuple[str, ...]:
+    with within(0.05):
+        return keys.current()
+
+
+async def in_time_on_a_loop(keys: CursorKeys) -> tuple[str, ...]:
+    require_greenlet()
+    return await run(in_time, keys)
+
+
+WAYS = [in_time, lambda keys: asyncio.run(in_time_on_a_loop(keys))]
+
+
+@pytest.mark.parametrize("ask", WAYS, ids=["thread", "task"])
+def test_who_waits_for_the_read_of_another_ends_at_its_deadline(
+    ask: Callable[[CursorKeys], tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_endless_waits(monkeypatch)
+    secret = SlowSecret("a", slow=True)
+    keys, _ = _keys(secret)
+
+    with (
+        another_reads(keys, secret),
+        pytest.raises(EngineUnavailableError, match="still reading the cursor keys at the deadline"),
+    ):
+        ask(keys)
+
+    assert ask(keys) == ("a",)
+    assert secret.reads == 1
+
+
+@pytest.mark.parametrize("ask", WAYS, ids=["thread", "task"])
+def test_known_keys_are_used_at_the_deadline_while_another_call_reads_them_again(
+    ask: Callable[[CursorKeys], tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_endless_waits(monkeypatch)
+    secret = SlowSecret("a", slow=False)
+    keys, clock = _keys(secret)
+    keys.current()
+    secret.keys, secret.slow = ("b", "a"), True
+    clock.now += 900
+
+    with another_reads(keys, secret):
+        meanwhile = ask(keys)
+
+    assert (meanwhile, ask(keys)) == (("a",), ("b", "a"))
 
 
 def test_nothing_is_read_before_it_is_needed() -> None:

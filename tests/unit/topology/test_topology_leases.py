@@ -14,6 +14,7 @@ from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
 from dynashard.topology.leases import Leases
 from dynashard.transport.deadline import within
+from tests.bounded_waits import refuse_endless_waits
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
@@ -63,7 +64,10 @@ def test_a_value_is_read_once_a_lease() -> None:
 
 
 @pytest.mark.parametrize("keys", [("key", "key"), (1, 1 + 64)], ids=["one value", "values that share a lock"])
-def test_who_waits_for_the_read_of_another_ends_at_its_deadline(keys: tuple[Any, Any]) -> None:
+def test_who_waits_for_the_read_of_another_ends_at_its_deadline(
+    keys: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_endless_waits(monkeypatch)
     leases: Leases[Any, str] = Leases(Runtime(), limit=100)
     reading, ended = Event(), Event()
 
@@ -82,11 +86,13 @@ def test_who_waits_for_the_read_of_another_ends_at_its_deadline(keys: tuple[Any,
 
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(leases.get, keys[0], slow)
-        reading.wait()
-        for waits in (ask, lambda: asyncio.run(asked())):
-            with pytest.raises(EngineUnavailableError, match="still reading the topology at the deadline"):
-                waits()
-        ended.set()
+        reading.wait(HANG_SECONDS)
+        try:
+            for waits in (ask, lambda: asyncio.run(asked())):
+                with pytest.raises(EngineUnavailableError, match="still reading the topology at the deadline"):
+                    waits()
+        finally:
+            ended.set()
 
         assert (other.result(), leases.get(keys[0], slow)) == ("slow", "slow")
 

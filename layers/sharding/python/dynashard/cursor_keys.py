@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
+from dynashard.transport.deadline import remaining
 from dynashard.transport.forks import after_fork
 from dynashard.waiting import Turn, in_thread
 
@@ -40,17 +42,31 @@ class CursorKeys:
         return self._not_older_than(REFRESH_SECONDS)
 
     def _not_older_than(self, seconds: float) -> Keys:
-        with self._lock:
-            now = self._clock()
-            if not self._keys or now - self._read_at >= seconds:
-                try:
-                    self._keys = in_thread(self._read)
-                except EngineUnavailableError:
-                    # Known keys are better than no listings.
-                    if not self._keys:
-                        raise
-                self._read_at = now
-            return self._keys
+        left = remaining()
+        if not self._lock.acquire(None if left == inf else left):
+            # Known keys are better than no listings.
+            if self._keys:
+                return self._keys
+            raise EngineUnavailableError(
+                "Another call was still reading the cursor keys at the deadline of this one. Try again.",
+                operation="GetSecretValue",
+            )
+        try:
+            return self._read_again(seconds)
+        finally:
+            self._lock.release()
+
+    def _read_again(self, seconds: float) -> Keys:
+        now = self._clock()
+        if not self._keys or now - self._read_at >= seconds:
+            try:
+                self._keys = in_thread(self._read)
+            except EngineUnavailableError:
+                # As above.
+                if not self._keys:
+                    raise
+            self._read_at = now
+        return self._keys
 
 
 def keys_in(secret: str) -> Keys:

@@ -14,6 +14,9 @@ from dynashard_tools.connection import Backend
 from dynashard_tools.files import replacing
 from dynashard_tools.left_out import LeftOut
 
+ENTITY: Final = "entity"
+ITEM: Final = "item"
+"""Names of a line: the entity's name, and its item."""
 _AT_A_TIME: Final = 4
 """Items whose attachments are read at once; each may have many MB."""
 
@@ -44,7 +47,7 @@ def export(
             items = backend.entities.collection(partition.entity.model)
             scan = items.scan(partition.fields, workers=workers)
             for item in _with_attachments(items, scan):
-                line = {"entity": partition.entity.name, "item": representation(item, item.revision)}
+                line = {ENTITY: partition.entity.name, ITEM: representation(item, item.revision)}
                 file.write(f"{written(line)}\n".encode())
                 done[partition.entity.name] += 1
                 advance(1)

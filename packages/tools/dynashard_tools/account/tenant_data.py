@@ -2,8 +2,11 @@
 
 A tenant's items may be in many logical partitions, such as one for each user, incident or day, and only the items show
 which. Then the whole table is read. Each of their keys begins with the tenant, so a stored key alone shows whose it is.
-If the tenant is the whole partition of every entity, its partitions are known, and only they are read. What is stored
-beside items, in partitions of its own, is found in the whole table all the same.
+If the tenant is the whole partition of every entity, its partitions are known, and an export reads only them.
+
+What is stored beside items has partitions of its own: pieces of attachments and reservations of unique values. Their
+keys name the entity and the tenant, and not always an item or a field that there still is. A purge finds them, and all
+else, in the whole table.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +16,6 @@ from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
-from dynashard.entity.uniqueness import kinds_of
 from dynashard.errors import ConfigurationError, InputError, InvalidKeyError, ThrottledError, UndecodableItemError
 from dynashard.keys import TemplateField
 from dynashard.repository import RetryPolicy
@@ -23,7 +25,6 @@ from dynashard.routing import shard_keys
 from dynashard.schema import EXPIRES_AT, MOVED_TO, OWNER_PARTITION, PK, SK, TYPE
 from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages, segments
-from dynashard_patterns.attachments.pieces import kind_of
 from dynashard_serving.documents import TENANT
 
 SEGMENTS: Final = 8
@@ -31,6 +32,8 @@ SEGMENTS: Final = 8
 _BATCH: Final = 25
 _WAVE: Final = 8
 """Batches that are sent at a time."""
+_BESIDE: Final = "~"
+"""Ends the name of an entity in the `Type` of what is stored beside its items. No name has it."""
 
 LargestCount = Callable[[EntityDefinition[Any], str], int]
 """Returns the largest shard count that a logical partition has had or is changing to."""
@@ -81,7 +84,6 @@ class TenantData:
         self._transport = transport
         self._table = table
         self._entities = {entity.name: entity for entity in map(definition, entities)}
-        self._reservations = {kind for entity in self._entities.values() for kind in kinds_of(entity)}
         self._retry_policy = retry_policy or RetryPolicy()
         self._largest_count = largest_count
 
@@ -93,7 +95,7 @@ class TenantData:
             ConfigurationError: the keys of an entity do not show whose they are.
             ThrottledError: throttling outlasted the retry policy.
 
-        Cost: 1 read unit for every 4 KB of the whole table, or of the tenant's partitions if they are known.
+        Cost: 1 read unit for every 4 KB of the whole table.
         """
         mine = self._beginnings(tenant)
         request = {
@@ -101,15 +103,19 @@ class TenantData:
             "ProjectionExpression": f"{PK}, {SK}, #type, {OWNER_PARTITION}",
             "ExpressionAttributeNames": {"#type": TYPE},
         }
-        found = self._pages(request, tenant, scanned, self._keys_of_all(tenant))
-        return ([_held(item) for item in items if mine.fit(self._owning(item))] for items in found)
+        found = self._pages(request, tenant, scanned, None)
+        return ([_held(item) for item in items if self._is_of(mine, item)] for items in found)
 
-    def _owning(self, item: Wire) -> str:
-        """The partition key that says whose a stored item is: of the reservation of a unique value, its owner's."""
-        kind = item.get(TYPE, {}).get("S", "")
-        reserved = kind in self._reservations and item[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
-        owner: str = item[OWNER_PARTITION if reserved else PK]["S"]
-        return owner
+    def _is_of(self, mine: "_Beginnings", item: Wire) -> bool:
+        """Whether a stored item is the tenant's: by its own key, or that of the item beside which it is stored."""
+        kind: str = item.get(TYPE, {}).get("S", "")
+        name, beside, _ = kind.partition(_BESIDE)
+        place: str = item[PK]["S"].removeprefix(f"{kind}{DEFAULT_SEPARATOR}")
+        if not beside or name not in self._entities or place == item[PK]["S"]:
+            return mine.fit(item[PK]["S"])
+        if OWNER_PARTITION in item:
+            return mine.fit(item[OWNER_PARTITION]["S"])
+        return place.startswith(mine.places[name])
 
     def partitions(self, tenant: str, now: float, scanned: Scanned) -> list[Partition]:
         """The logical partitions that hold live items of a tenant, in the order of the entities.
@@ -175,12 +181,13 @@ class TenantData:
         require_tenant(tenant)
         whole: set[str] = set()
         divided: set[str] = set()
+        places: dict[str, str] = {}
         for entity in self._entities.values():
             start = f"{entity.prefix}{entity.separator}{tenant}" if entity.prefix else tenant
             whole.add(start)
             divided.add(f"{start}{_divider(entity)}")
-            divided.update(f"{kind_of(entity, name)}:{tenant}{_divider(entity)}" for name in entity.attachments)
-        return _Beginnings(frozenset(whole), tuple(sorted(divided)))
+            places[entity.name] = f"{tenant}{_divider(entity)}"
+        return _Beginnings(frozenset(whole), tuple(sorted(divided)), places)
 
     def _pages(
         self, request: Mapping[str, Any], tenant: str, scanned: Scanned, keys: Sequence[str] | None
@@ -198,15 +205,6 @@ class TenantData:
                 scanned(int(answer.get("ScannedCount", 0)))
                 yield answer["Items"]
 
-    def _keys_of_all(self, tenant: str) -> list[str] | None:
-        """Return every stored partition key that anything of a tenant may have; None if only the table shows them.
-
-        The items would show their attachments and their reservations, but not those that were left over, by an item
-        that somebody has deleted by hand or by a purge that was interrupted.
-        """
-        beside = any(each.attachments or each.unique for each in self._entities.values())
-        return None if beside else self._keys_of_items(tenant)
-
     def _keys_of_items(self, tenant: str) -> list[str] | None:
         """Return every stored partition key that a tenant's items may have, by each count; None if the items tell."""
         entities = self._entities.values()
@@ -223,10 +221,14 @@ class TenantData:
 
 @dataclass(frozen=True, slots=True)
 class _Beginnings:
-    """How the stored partition keys of a tenant begin: whole keys, and what goes before the rest of one."""
+    """How the stored partition keys of a tenant begin: whole keys, and what goes before the rest of one.
+
+    `places` is how it goes on in a key of what is stored beside items, after its kind, by the entity's name.
+    """
 
     whole: frozenset[str]
     divided: tuple[str, ...]
+    places: Mapping[str, str]
 
     def fit(self, key: str) -> bool:
         """Whether a stored partition key is the tenant's."""

@@ -40,7 +40,8 @@ def build(
     runs any more, because such a process does not keep the index up.
 
     Exit status: 0 if the index is complete; 3 if it is, but for items that do not fit their declaration, which are
-    named.
+    named; 4 if it is built, and its listings may lack items all the same until `dynashard migrate` is complete, which
+    is named then.
     """
     model = exposed(entity).entity
     found = definition(model)
@@ -49,7 +50,9 @@ def build(
     announce(f"writing the entries of the index {name} of {found.name}", backend)
     options = Options(write_units=write_units, read_units=read_units)
     make = partial(IndexBuild, index=chosen)
-    run_backfill(backend, model, make, options, f"the index {name}", restart=restart, as_json=as_json)
+    needs = partial(_needs, backend, found, name)
+    what = f"the index {name}"
+    run_backfill(backend, model, make, options, what, needs=needs, restart=restart, as_json=as_json)
 
 
 @index.command()
@@ -90,9 +93,15 @@ def index_states(backend: Backend, entities: Sequence[EntityDefinition[Any]]) ->
     return states
 
 
+def _needs(backend: Backend, entity: EntityDefinition[Any], name: str) -> str | None:
+    """Return the command without which an index that is built may lack items; None if it is complete."""
+    [state] = [each for each in index_states(backend, [entity]) if each["index"] == name]
+    return None if state["complete"] else f"dynashard migrate {entity.name}"
+
+
 def _words(state: dict[str, Any]) -> str:
     if not state["complete"]:
-        return "may lack items"
+        return "built, but may lack items of earlier versions" if state["built"] else "may lack items"
     return "complete, built" if state["built"] else "complete, as declared"
 
 

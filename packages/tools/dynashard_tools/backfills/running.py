@@ -15,7 +15,7 @@ from dynashard.resharding.scope import Family
 from dynashard.topology import family_of
 from dynashard_tools.connection import Backend
 from dynashard_tools.entities import models
-from dynashard_tools.failure import WITH_ERRORS, on_interrupt
+from dynashard_tools.failure import STILL_WRONG, WITH_ERRORS, on_interrupt
 from dynashard_tools.printing import show
 from dynashard_tools.progress import working
 
@@ -40,12 +40,15 @@ def run_backfill(
     options: Options,
     what: str,
     *,
+    needs: Callable[[], str | None] = lambda: None,
     restart: bool,
     as_json: bool,
 ) -> None:
-    """Run a backfill of an entity to its end, and print what it has done; `what` names it in the summary.
+    """Run a backfill of an entity to its end, and print what it has done.
 
-    Ends the command with the status `WITH_ERRORS` if items stay as they are.
+    `what` names it in the summary. `needs` returns another command that must end before listings are complete, if any.
+
+    Ends the command with the status `WITH_ERRORS` if items stay as they are, and `STILL_WRONG` if it `needs` another.
     """
     entity = definition(model)
     store = backend.entities.store
@@ -57,20 +60,24 @@ def run_backfill(
     ):
         report = backfill.run(lambda now: work.advance(*_shown(now)), restart=restart)
         units = work.units
+        other = needs() if report.complete else None
     show(
-        {"entity": entity.name, **summary(report), **{name: round(number, 1) for name, number in units.items()}},
+        {"entity": entity.name, **summary(report, other), **{name: round(number, 1) for name, number in units.items()}},
         *[f"left as it is: {each.key}: {each.problem}" for each in report.unfit],
-        line_of(report, what, units),
+        line_of(report, what, units, other),
         as_json=as_json,
     )
+    if other is not None:
+        raise typer.Exit(STILL_WRONG)
     if report.left:
         raise typer.Exit(WITH_ERRORS)
 
 
-def summary(report: Report) -> dict[str, Any]:
-    """Return what a report says, as JSON."""
+def summary(report: Report, needs: str | None = None) -> dict[str, Any]:
+    """Return what a report says, as JSON; `needs` is the command that must end before listings are complete."""
     return {
-        "complete": report.complete,
+        "complete": report.complete and needs is None,
+        "needs": needs,
         "written": report.written,
         "left": report.left,
         "rounds": report.rounds,
@@ -78,12 +85,13 @@ def summary(report: Report) -> dict[str, Any]:
     }
 
 
-def line_of(report: Report, what: str, units: dict[str, float]) -> str:
+def line_of(report: Report, what: str, units: dict[str, float], needs: str | None = None) -> str:
     """Return the last line of the summary for people."""
-    state = "is complete" if report.complete else "is not complete"
+    state = "is not complete" if not report.complete else "is complete" if needs is None else "is built"
     left = f", {report.left:,} left because they do not fit their declaration" if report.left else ""
     used = f"{units['read_units']:,.1f} read units, {units['write_units']:,.0f} write units"
-    return f"{what} {state}: {report.written:,} items written{left}; {used}"
+    rest = "" if needs is None else f". Its listings may lack items until `{needs}` is complete"
+    return f"{what} {state}: {report.written:,} items written{left}; {used}{rest}"
 
 
 def _shown(report: Report) -> tuple[int, int, int, int, str]:

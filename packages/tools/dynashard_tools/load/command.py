@@ -14,19 +14,21 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from dynashard.entity import definition
 from dynashard.transport.interface import metered
 from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import TENANT
 from dynashard_serving.settings import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
-from dynashard_tools.entities import exposed, loadable, names_beginning
+from dynashard_tools.entities import exposed, loadable, models, names_beginning
 from dynashard_tools.failure import WITH_ERRORS, CommandError
 from dynashard_tools.files import file_errors
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
+from dynashard_tools.load.exported import ExportedRows
 from dynashard_tools.load.loader import LineError, Load
 from dynashard_tools.load.old_keys import OldKeys
-from dynashard_tools.load.rows import Lines, rows
+from dynashard_tools.load.rows import MAX_ROW_BYTES, Lines, rows
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
 
@@ -51,6 +53,12 @@ def load(  # noqa: PLR0917 - typer calls it by name
     environment: Environment = None,
     *,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a load that ended early.")] = False,
+    from_export: Annotated[
+        bool,
+        typer.Option(
+            "--from-export", help="FILE is an export: leave out what the server sets, and items of other entities."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -58,7 +66,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
 
     FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the
     entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a
-    new item.
+    new item. `--from-export` loads what `dynashard export` or `dynashard account export` has written.
 
     A load that ended early continues with `--resume`: no row becomes two items. Exit status: 0 if every line was
     loaded, 3 if lines were left out, also by earlier attempts, 1 if the load ended early, 130 after Ctrl-C.
@@ -74,8 +82,9 @@ def load(  # noqa: PLR0917 - typer calls it by name
         backend = open_backend(environment, reach=not dry_run)
         checkpoint = checkpoints.open(backend.target, wanted.entity.__name__, tenant, resume=resume)
         items = backend.writer().collection(wanted.entity)
-        columns = frozenset(wanted.entity.model_fields) - items.entity.server_fields
-        lines = Lines(stream)
+        exported = ExportedRows(items.entity, cells=chosen == "csv") if from_export else None
+        columns = frozenset(wanted.entity.model_fields) - (frozenset() if exported else items.entity.server_fields)
+        lines = Lines(stream, longest=_longest_line())
         with (
             _reporting(errors, resume=resume) as report,
             _progress(file, checkpoint.written) as advance,
@@ -84,8 +93,9 @@ def load(  # noqa: PLR0917 - typer calls it by name
             begun = time.monotonic()
             old = OldKeys(items.entity, backend.topology, lambda text: typer.echo(text, err=True))
             stop = on_error == "stop" and not dry_run
-            task = Load(items, checkpoints, checkpoint, stop, dry_run, report, advance, old, tenants)
-            end = task.run(lines, rows(lines, chosen, columns))
+            task = Load(items, checkpoints, checkpoint, stop, dry_run, report, advance, old, tenants, exported)
+            found = rows(lines, chosen, columns)
+            end = task.run(lines, found if exported is None else map(exported.row, found))
             seconds = time.monotonic() - begun
     done = Done(
         wanted.path,
@@ -95,6 +105,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
         meter.consumed.write_units,
         old.number,
         checkpoint.refused,
+        others=exported.others if exported else 0,
         dry_run=dry_run,
     )
     show(done.as_dict(), done.line(), as_json=as_json)
@@ -114,6 +125,7 @@ class Done:
         write_units: what it consumed.
         old: items whose epoch is not the newest of their partition.
         refused_before: lines that earlier attempts have left out.
+        others: lines of an export that are of other entities.
         dry_run: whether it only checked.
     """
 
@@ -124,6 +136,7 @@ class Done:
     write_units: float
     old: int
     refused_before: int = 0
+    others: int = 0
     dry_run: bool = field(kw_only=True)
 
     @property
@@ -142,6 +155,7 @@ class Done:
             "items_per_second": self.rate,
             "write_units": self.write_units,
             "in_older_epochs": self.old,
+            "of_other_entities": self.others,
             "dry_run": self.dry_run,
         }
 
@@ -152,6 +166,7 @@ class Done:
             f"({self.rate:,.0f}/s), {self.write_units:,.0f} write units, {self.refused} lines refused"
             + (f", {self.refused_before} before it was resumed" if self.refused_before else "")
             + (f", {self.old:,} in older epochs" if self.old else "")
+            + (f", {self.others:,} lines of other entities" if self.others else "")
         )
 
 
@@ -177,6 +192,12 @@ def _format(file: str, given: Format | None) -> Format:
     if file.endswith((".jsonl", ".ndjson")):
         return "jsonl"
     raise CommandError(f"the format of {file!r} is not known: give --format csv or --format jsonl")
+
+
+def _longest_line() -> int:
+    """How many bytes a line may have: an item, and the attachments of the entity that may have the largest ones."""
+    attached = (sum(each.max_bytes for each in definition(model).attachments.values()) for model in models())
+    return MAX_ROW_BYTES + max(attached, default=0)
 
 
 def _default_state(file: str) -> Path | None:

@@ -12,11 +12,15 @@ from dynashard_serving.documents import TENANT
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
+from dynashard_tools.load.exported import ExportedRows, is_account_line
 from dynashard_tools.load.old_keys import BEGIN_WITH_MORE, OldKeys
 from dynashard_tools.load.rows import Lines, Row
 
 BATCH: Final = 400
 """Sixteen requests of 25 items: as many as go out at once."""
+
+BATCH_BYTES: Final = 64 * 1024 * 1024
+"""Lines that are held in memory together, if they are long: items of an export have their attachments."""
 
 E = TypeVar("E", bound=Entity)
 
@@ -65,6 +69,8 @@ class Load(Generic[E]):
         report: called with every bad line.
         advance: called after every batch.
         old: counts items whose epoch is not the newest of their partition.
+        exported: what makes rows of the lines of an export; None if the file is none.
+        batch_bytes: a batch ends with the row that brings its lines to so many bytes.
     """
 
     items: Collection[E]
@@ -76,6 +82,8 @@ class Load(Generic[E]):
     advance: Callable[[Lines, Checkpoint], None]
     old: OldKeys
     tenants: TenantRule = DEFAULT_TENANTS
+    exported: ExportedRows[E] | None = None
+    batch_bytes: int = BATCH_BYTES
     _lines_of_keys: dict[int, int] = field(default_factory=dict)
     """By a 64-bit hash of the key, so that millions of rows fit in memory without collisions."""
     _replaces: bool = False
@@ -130,6 +138,7 @@ class Load(Generic[E]):
         bad: list[LineError] = []
         end = Position()
         unchanged = False
+        begun = lines.bytes_read
         for row in rows:
             found = self._check(row)
             if row.last_line > self.checkpoint.line:
@@ -144,9 +153,10 @@ class Load(Generic[E]):
                 elif found is not None:
                     good.append((row.line, found))
             end = Position(row.last_line, lines.fingerprint())
-            if len(good) + len(bad) >= BATCH:
+            held = len(good) + len(bad)
+            if held >= BATCH or (held and lines.bytes_read - begun >= self.batch_bytes):
                 yield Batch(good, bad, end)
-                good, bad = [], []
+                good, bad, begun = [], [], lines.bytes_read
         if not unchanged:
             self._require_unchanged(end)
         if good or bad:
@@ -170,7 +180,7 @@ class Load(Generic[E]):
         if isinstance(fields, LineError):
             return fields
         try:
-            item: E = entity.model.model_validate(fields)
+            item: E = self.exported.item(fields) if self.exported else entity.model.model_validate(fields)
             self.items.check(item)
         except ValidationError as error:
             return _line_error(row.line, error)
@@ -185,8 +195,10 @@ class Load(Generic[E]):
         """Return a row's fields with tenant and ids."""
         fields = dict(given)
         entity, tenant = self.items.entity, self.checkpoint.tenant
+        if is_account_line(entity, given):
+            return LineError(line, None, "is a line of the export of an account; load it with --from-export")
         for name in sorted(entity.server_fields & fields.keys()):
-            return LineError(line, name, "is set by the server; leave it out")
+            return LineError(line, name, "is set by the server; leave it out, or load an export with --from-export")
         if tenant is not None and fields.setdefault(TENANT, tenant) != tenant:
             return LineError(line, TENANT, "differs from the tenant of this load")
         if TENANT not in fields and TENANT in entity.partition_fields:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from dynashard_tools.failure import CommandError
 
 MAX_ROW_BYTES: Final = 8 * 1024 * 1024
-"""Far more than an item may have; a longer line means that the file is broken."""
+"""Far more than an item without attachments may have; a longer line means that the file is broken."""
 _BOM: Final = b"\xef\xbb\xbf"
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """An escape that may be half of a surrogate pair."""
@@ -43,22 +43,23 @@ class _UnreadableError(Exception):
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of a file as text, hashed as they are read."""
+    """The lines of a file as text, hashed as they are read. None may have more than `longest` bytes."""
 
     file: BinaryIO
     number: int = 0
     bytes_read: int = 0
+    longest: int = MAX_ROW_BYTES
     _hash: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
 
     def __iter__(self) -> Iterator[str]:
         """Return the lines with their ends. Bytes that are not UTF-8 become lone surrogates."""
-        while raw := self.file.readline(MAX_ROW_BYTES + 1):
+        while raw := self.file.readline(self.longest + 1):
             self.number += 1
             self.bytes_read += len(raw)
             self._hash.update(raw)
-            if len(raw) > MAX_ROW_BYTES:
+            if len(raw) > self.longest:
                 raise _UnreadableError(
-                    f"longer than {MAX_ROW_BYTES:,} bytes, which no item is; check that this is the right file"
+                    f"longer than {self.longest:,} bytes, which no item is; check that this is the right file"
                 )
             yield (raw.removeprefix(_BOM) if self.number == 1 else raw).decode(errors="surrogateescape")
 

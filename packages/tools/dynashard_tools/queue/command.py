@@ -19,7 +19,7 @@ queue = typer.Typer(
     help="Show the queues, and redrive or export dead letters.", no_args_is_help=True, add_completion=False
 )
 
-Name = Annotated[str, typer.Argument(help=f"The queue: {' or '.join(NAMES)}.")]
+Name = Annotated[str, typer.Argument(help=f"The queue: {' or '.join(NAMES)}; with --to-file also {', '.join(EVENTS)}.")]
 
 
 @queue.command()
@@ -54,8 +54,8 @@ def redrive_command(
     caller waits is not executed but reported as failed, because later operations on its item may have been executed.
     """
     queues = reach(environment)
-    found = queues.named(name)
-    most = sum(depth(queues.call, found.dead_letters_url))
+    url = queues.dead_letters(name)
+    most = sum(depth(queues.call, url))
     moved = 0
 
     def done(count: int) -> None:
@@ -65,13 +65,13 @@ def redrive_command(
             print(f"\r{moved:,} of about {most:,}", end="", file=sys.stderr)
 
     if to_file is None:
-        redrive(queues.call, found, most=most, done=done)
+        redrive(queues.call, queues.named(name), most=most, done=done)
         where = f"put back onto {name}"
     else:
         if to_file.exists():
             raise CommandError(f"{to_file} exists: name a new file")
         with file_errors(to_file, "written"), to_file.open("x", encoding="utf-8") as file:
-            keep(queues.call, found, file, most=most, done=done)
+            keep(queues.call, url, file, most=most, done=done)
         where = f"written to {to_file}"
     show({"queue": name, "messages": moved}, f"{moved:,} dead letters {where}", as_json=as_json)
 

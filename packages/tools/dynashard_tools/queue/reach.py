@@ -26,6 +26,12 @@ EVENTS: Final[Mapping[str, str]] = {
     "watch": "runs of the watch that were missed",
 }
 """Dead-letter queues of events, which have no queue of their own, and what is on them."""
+_CURES: Final[Mapping[str, str]] = {
+    "changes": "`dynashard events replay` and `dynashard verify --only copies,rollups --mend` repair what they concern",
+    "reshard": "the watch starts these resizes, and `dynashard reshard status` shows them",
+    "watch": "the next run does what they missed",
+}
+"""What becomes of the events on these queues."""
 _EVENTS_BY_ID: Final = {("Changes", "Dead"): "changes", ("Reshard", "Lost"): "reshard", ("Reshard", "Missed"): "watch"}
 _STACKS: Final = ("Data", "Api", "Commands", "Writer", "Changes", "Reshard", "Monitoring", "Prewarm")
 _VARIABLES: Final = {"intake": "QUEUE", "operations": "OPERATIONS_QUEUE"}
@@ -63,10 +69,22 @@ class Queues:
     ages: Ages
 
     def named(self, name: str) -> Queue:
-        """Return a queue by its name. Raises `CommandError` if there is none."""
+        """Return a queue by its name. Raises `CommandError` if there is none onto which messages can be put back."""
         if name not in self.by_name:
-            raise CommandError(f"there is no queue {name!r}. There are: {', '.join(self.by_name)}")
+            self.dead_letters(name)
+            about, cure = EVENTS.get(name, "events"), _CURES.get(name, "see what is on it")
+            raise CommandError(
+                f"the dead letters of {name} are {about}, and have no queue to be put back onto: {cure}, then take "
+                "them out with --to-file FILE"
+            )
         return self.by_name[name]
+
+    def dead_letters(self, name: str) -> str:
+        """Return the URL of the dead-letter queue with this name. Raises `CommandError` if there is none."""
+        urls = {**{each.name: each.dead_letters_url for each in self.by_name.values()}, **self.events}
+        if name not in urls:
+            raise CommandError(f"there is no queue {name!r}. There are: {', '.join(urls)}")
+        return urls[name]
 
 
 def reach(environment: str | None) -> Queues:

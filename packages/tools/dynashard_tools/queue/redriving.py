@@ -46,8 +46,8 @@ def redrive(call: Call, queue: Queue, *, most: int, done: Callable[[int], None])
     return _drain(call, queue.dead_letters_url, send, most, done)
 
 
-def keep(call: Call, queue: Queue, file: IO[str], *, most: int, done: Callable[[int], None]) -> int:
-    """Move dead letters into a file, a JSON line each with the reason. Return how many."""
+def keep(call: Call, url: str, file: IO[str], *, most: int, done: Callable[[int], None]) -> int:
+    """Move the messages of a dead-letter queue into a file, a JSON line each with the reason. Return how many."""
 
     def write(messages: Sequence[Message]) -> Sequence[Message]:
         for message in messages:
@@ -58,7 +58,7 @@ def keep(call: Call, queue: Queue, file: IO[str], *, most: int, done: Callable[[
         file.flush()
         return messages
 
-    return _drain(call, queue.dead_letters_url, write, most, done)
+    return _drain(call, url, write, most, done)
 
 
 def _drain(

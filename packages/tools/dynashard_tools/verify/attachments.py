@@ -1,14 +1,14 @@
 """Checks that stored attachments and the items that point to them belong together."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dynashard.entity import EntityDefinition
 from dynashard.repository.conditions import is_live
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments.pieces import Manifest
+from dynashard_patterns.attachments.pieces import Manifest, field_of
 from dynashard_patterns.attachments.sweep import missing_pieces, sweep
 from dynashard_tools.verify.findings import Change, Finding, Kind
 from dynashard_tools.verify.parts import Check, Part
@@ -33,9 +33,11 @@ class AttachmentsCheck(Check):
             yield Finding(Kind.ATTACHMENT, key_text(item), detail, lacking)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeftoversCheck(Check):
     """Looks for versions of an entity's attachments that no item points to: an interrupted write or delete left them.
+
+    So did a delete after the field was removed from the declaration. Such fields are found if the table is read.
 
     Attributes:
         grace: how old such a version must be, in seconds.
@@ -50,10 +52,18 @@ class LeftoversCheck(Check):
     entity: EntityDefinition[Any]
     grace: float
     mend: bool = False
+    _undeclared: set[str] = field(default_factory=set)
+
+    def support(self, row: Wire) -> None:
+        """Record a field that has pieces, and that is not declared any more."""
+        name = field_of(self.entity, row)
+        if name is not None and name not in self.entity.attachments:
+            self._undeclared.add(name)
 
     def finish(self, advance: Callable[[int], None]) -> Iterator[Finding]:
         """Find the versions that no item points to."""
-        for done in sweep(self.db.store, self.entity, grace=self.grace, dry=not self.mend):
+        fields = sorted(self._undeclared)
+        for done in sweep(self.db.store, self.entity, undeclared=fields, grace=self.grace, dry=not self.mend):
             advance(done.versions)
             for version in done.last:
                 yield _leftover(version, mended=self.mend)

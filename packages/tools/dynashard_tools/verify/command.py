@@ -71,7 +71,7 @@ def verify(  # noqa: PLR0917 - typer calls it by name
 
     Compares items with their homes, index keys with the fields, copies and roll-ups with the items that they are made
     of, both halves of edges, attachments with the items that point to them, and unique values with their
-    reservations. `--only` chooses some of these parts.
+    reservations. It names topology records that cannot be true. `--only` chooses some of these parts.
     It is safe during normal traffic, and can be interrupted and run again.
 
     Exit status: 0 if nothing is wrong, or all of it was repaired; 3 if the only rows left do not fit their declaration
@@ -125,6 +125,8 @@ def _lines(report: Report, work: Work, *, mend: bool) -> Iterator[str]:
         yield f"and {unshown:,} more"
     for key in sorted(report.changing):
         yield f"{key} is changing its shard count: its items were not compared with their homes. Verify it again."
+    if report.uncounted:
+        yield f"{report.uncounted:,} rows were not judged, because a topology record of their family is damaged"
     if report.others:
         yield f"{report.others:,} rows belong to no entity, and were not judged"
     yield f"{_compared(report)}: {_counts(report, mend=mend)}; {_units(work)}"
@@ -137,7 +139,9 @@ def _line(finding: Finding, *, mend: bool) -> str:
 
 def _compared(report: Report) -> str:
     numbers = {"items": report.items} | {what: report.compared[part.value] for part, what in _COMPARED.items()}
-    return ", ".join(f"{number:,} {what}" for what, number in numbers.items() if number) or "0 items"
+    shown = ", ".join(f"{number:,} {what}" for what, number in numbers.items() if number)
+    # Each verification reads them.
+    return shown or f"{report.compared[Part.TOPOLOGY.value]:,} topology records"
 
 
 def _counts(report: Report, *, mend: bool) -> str:

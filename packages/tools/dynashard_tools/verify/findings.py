@@ -54,6 +54,8 @@ class Kind(StrEnum):
     """No copies can be made of an item."""
     ROLL_UP_ABOVE = "roll_up_above"
     """A row of a roll-up counts more than its items. That is right if items were deleted or have expired."""
+    TOPOLOGY = "topology"
+    """A record of the topology table is damaged, so nothing of its family was compared."""
     OTHER = "other"
     """A row's key belongs to no entity."""
 
@@ -107,6 +109,7 @@ class Report:
     Attributes:
         items: how many stored items were checked.
         others: how many rows belong to no entity, and were not judged.
+        uncounted: how many rows are of a family with a damaged topology record, and were not judged.
         compared: how many things each other part has compared.
         found: the number of faults by kind, including those that were repaired.
         findings: the first thousand findings.
@@ -115,6 +118,7 @@ class Report:
 
     items: int = 0
     others: int = 0
+    uncounted: int = 0
     compared: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
     mended: Counter[str] = field(default_factory=Counter)
@@ -160,6 +164,7 @@ class Report:
         return {
             "items": self.items,
             "others": self.others,
+            "without_counts": self.uncounted,
             "compared": dict(self.compared),
             "found": dict(self.found),
             "mended": dict(self.mended),

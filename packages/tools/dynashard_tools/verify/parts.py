@@ -31,6 +31,8 @@ class Part(StrEnum):
     """The parts of a counter agree with each other, and readers see all of them."""
     LEFTOVERS = "leftovers"
     """An item points to each stored version of an attachment."""
+    TOPOLOGY = "topology"
+    """The records of shard counts can be true."""
 
 
 @dataclass

@@ -71,8 +71,8 @@ class Comparison:
         if wrong and not self.mend:
             # What was created just now is counted a moment later.
             wrong = self._differing(repair, period, hours)
-        left = repair.correct(wrong, lower=self.lower) if self.mend else {each.row for each in wrong}
-        for drift in wrong:
+        found, left = repair.mend(wrong, lower=self.lower) if self.mend else (wrong, {each.row for each in wrong})
+        for drift in found:
             yield _finding(drift, mended=drift.row not in left)
         yield from map(unreadable, left_out)
 

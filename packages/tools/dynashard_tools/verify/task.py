@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.resharding.scope import Scope
 from dynashard.schema import PK, TYPE
 from dynashard.service import Dynashard
 from dynashard.topology import family_of
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments.pieces import kind_of
+from dynashard_patterns.attachments.pieces import field_of
 from dynashard_patterns.attachments.versions import GRACE_SECONDS
 from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.counters import Counter
@@ -27,6 +27,7 @@ from dynashard_tools.verify.homes import HomesCheck
 from dynashard_tools.verify.index_keys import IndexKeysCheck
 from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.roll_ups import Comparison, Period, PeriodCheck, RollUpsCheck, group_fields
+from dynashard_tools.verify.topology import TopologyCheck
 from dynashard_tools.verify.topology_records import TopologyRecords
 from dynashard_tools.verify.unique import UniqueCheck, reservation_kinds
 
@@ -40,17 +41,34 @@ class Declared:
     edges: Sequence[Edges[Any]] = ()
     roll_ups: Sequence[RollUps[Any]] = ()
 
+    def without(self, left_out: Callable[[EntityDefinition[Any]], bool]) -> "Declared":
+        """Return these but for some entities, and what is derived from them or into them."""
+
+        def stays(*models: type[Entity] | None) -> bool:
+            return not any(left_out(definition(each)) for each in models if each is not None)
+
+        return Declared(
+            [each for each in self.entities if stays(each)],
+            [each for each in self.copies if stays(each.of, each.copy)],
+            [each for each in self.edges if stays(each.model, each.counts)],
+            [each for each in self.roll_ups if stays(each.of, *each.into)],
+        )
+
     def supports(self, row: Wire) -> bool:
-        """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark."""
+        """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark.
+
+        That is also so for an attachment whose field is not declared any more.
+        """
         kind: str = row.get(TYPE, {}).get("S", "")
-        return kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
+        if kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}"):
+            return True
+        return any(field_of(definition(each), row) is not None for each in self.entities)
 
     @cached_property
     def _supporting(self) -> frozenset[str]:
         entities = [definition(each) for each in self.entities]
-        pieces = {kind_of(entity, field) for entity in entities for field in entity.attachments}
         reserved = set(reservation_kinds(entities))
-        return frozenset(pieces | reserved | ({definition(Counted).name} if self.roll_ups else set()))
+        return frozenset(reserved | ({definition(Counted).name} if self.roll_ups else set()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,7 @@ def _checks(
     # The entities of a family share their partitions, so all of them are read.
     entities = [definition(each) for each in declared.entities]
     family = [each for each in entities if scope is None or family_of(each) == scope.family]
+    yield TopologyCheck(records.damage, None if scope is None else scope.family)
     yield HomesCheck(db.store, records, mend)
     if any(each.indexes for each in family):
         yield IndexKeysCheck(db.store, records, mend)
@@ -126,8 +145,10 @@ def _not_by_partition(task: Task, db: Dynashard, chosen: Declared, clock: Callab
             yield PeriodCheck(comparison, task.period)
         elif task.period is None and roll_ups.by_time is not None:
             yield RollUpsCheck(comparison)
+    # Only what reads the table finds the rows of fields that are not declared any more.
+    reads = task.entity is None and {*task.parts} != {Part.LEFTOVERS}
     for entity in map(definition, chosen.entities):
-        if entity.attachments:
+        if entity.attachments or reads:
             yield LeftoversCheck(db, entity, task.grace, task.mend)
 
 

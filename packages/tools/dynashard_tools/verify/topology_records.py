@@ -11,6 +11,7 @@ from dynashard.routing import shard_keys
 from dynashard.schema import TYPE
 from dynashard.topology import Record, TopologyTable, family_of, index_key, partition_key
 from dynashard.transport.interface import Wire
+from dynashard_tools.verify.topology import Damage, damage_of
 
 
 class TopologyRecords:
@@ -24,6 +25,18 @@ class TopologyRecords:
             groups.setdefault(family_of(entity), []).append(entity)
         self._families = {name: Family(members) for name, members in groups.items()}
         self._records: dict[str, dict[str, Record]] = {}
+        self._damage: Damage | None = None
+
+    def damage(self) -> Damage:
+        """Return what is wrong with the records. Cost: that of `damage_of`, once."""
+        if self._damage is None:
+            powers = {name: family.members[0].rule.powers_of_two for name, family in self._families.items()}
+            self._damage = damage_of(self._table.transport, self._table.table, powers)
+        return self._damage
+
+    def damaged(self, entity: EntityDefinition[Any]) -> bool:
+        """Whether a record of an entity's family is damaged, so that no count of it can be relied on."""
+        return family_of(entity) in self.damage().families
 
     def family_of(self, item: Wire) -> Family | None:
         """Return the family in whose partitions a stored item or marker stands; None for a row of another program.

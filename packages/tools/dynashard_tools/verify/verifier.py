@@ -53,11 +53,15 @@ class Verifier:
             InvalidKeyError: there can be no such partition.
             EngineError: retries did not outlast what was in the way; run it again.
 
-        Cost: if a part needs to see the items, a consistent read of the table, or of the places of the partition; and
-        what the checks of the parts cost.
+        Cost: a Scan of the topology table; if a part needs to see the items, a consistent read of the table, or of the
+        places of the partition; and what the checks of the parts cost.
         """
         task, records, report = task or Task(), self._records(), Report()
-        checks = checks_of(task, self.db, records, self.declared, self.clock)
+        # What nobody knows the shard count of is compared with nothing, and moved nowhere.
+        checks = checks_of(task, self.db, records, self.declared.without(records.damaged), self.clock)
+        if Part.TOPOLOGY not in task.parts:
+            for finding in records.damage().findings(None if task.scope is None else task.scope.family):
+                report.add(finding)
         if any(check.reads_items for check in checks):
             _Reading(self, task, task.scope, records, report, checks).run()
         sums: dict[Part, Sum] = {}
@@ -132,6 +136,9 @@ class _Reading:
                 self._other(item)
             return None
         if self.scope is not None and family_of(family.members[0]) != self.scope.family:
+            return None
+        if self.records.damaged(family.members[0]):
+            self.report.uncounted += 1
             return None
         self.report.items += 1
         entity, findings = judge(family, item, self.verifier.db.store.now())

@@ -40,6 +40,15 @@ def kind_of(entity: EntityDefinition[Any], field: str) -> str:
     return f"{entity.name}~{field}"
 
 
+def field_of(entity: EntityDefinition[Any], row: Wire) -> str | None:
+    """Return the field of which a stored row is a part of an attachment, declared or not; None for another row."""
+    kind = row.get(TYPE, {}).get("S", "")
+    name, _, field = kind.partition("~")
+    # The reservation of a unique value has two.
+    its = name == entity.name and field and "~" not in field and row[PK]["S"].startswith(f"{kind}:")
+    return field if its else None
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the versions of one field of one item are.

@@ -1,6 +1,6 @@
 """Removes versions that no item points to: what interrupted writes and deletes, and items that expired, have left."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,12 @@ class Swept:
 
 
 def sweep(
-    store: Store, entity: EntityDefinition[Any], *, grace: float = GRACE_SECONDS, dry: bool = False
+    store: Store,
+    entity: EntityDefinition[Any],
+    *,
+    undeclared: Iterable[str] = (),
+    grace: float = GRACE_SECONDS,
+    dry: bool = False,
 ) -> Iterator[Swept]:
     """Remove the versions of an entity's attachments that no item points to.
 
@@ -47,6 +52,8 @@ def sweep(
     Args:
         store: the table.
         entity: the entity.
+        undeclared: fields with attachments that are not declared any more. Items that point to versions of them keep
+            these, so that a release that declares them can return.
         grace: how old a version must be, in seconds; more than the 15 minutes that a writer has.
         dry: only look.
 
@@ -57,7 +64,7 @@ def sweep(
     remove what is left over: 1 write unit a KB.
     """
     done, found = Swept(), Pieces(store)
-    for name in entity.attachments:
+    for name in (*entity.attachments, *undeclared):
         for bucket in range(BUCKETS):
             for page in found.manifests(kind_of(entity, name), bucket):
                 old = [each for each in page if each.since <= store.now() - grace]

@@ -6,15 +6,16 @@ row is set to their sum, on condition that no part has changed since. If the str
 item is in the parts. If the stream counts it meanwhile, the condition fails. If it counts it later, it finds the mark.
 
 So the stream counts an item that a repair has marked in none of its rows. Those within the time that was read are
-repaired as well; a row of a longer span is repaired when that span is.
+repaired as well, and then those of longer spans, such as the month of a repaired day: their items are read, and a row
+that lacks some of them is set to their sum.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeVar
 
@@ -94,6 +95,7 @@ class RollUpRepair(Generic[E]):
         self._db, self._roll_ups, self._of = db, roll_ups, dict(of)
         self._clock, self._advance, self._left_out = clock, advance, left_out
         self._undecodable = 0
+        self._longer: set[Row] = set()
 
     def check(self, start: datetime, end: datetime, *, hours: Collection[datetime] | None = None) -> Iterator[Drift]:
         """The rows that differ from the items, of all spans that lie within a time.
@@ -128,7 +130,7 @@ class RollUpRepair(Generic[E]):
     def repair(
         self, start: datetime, end: datetime, *, lower: bool = False, hours: Collection[datetime] | None = None
     ) -> RepairResult:
-        """Repair what `check` finds.
+        """Repair what `check` finds, and rows of longer spans that lack the same items; see `mend`.
 
         Args:
             start: a full hour.
@@ -137,14 +139,47 @@ class RollUpRepair(Generic[E]):
             lower: also lower rows that are above the items. Do not use it if items were deleted or have expired,
                 because what they had added would be lost. Nothing is lowered if items do not fit their declaration.
 
-        Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 read unit for each
-        of them, 1 write unit for each that was not counted, and 2 for each part of such a row.
+        Cost: as `check` and `mend`.
         """
-        drifts = list(self.check(start, end, hours=hours))
-        left = self.correct(drifts, lower=lower)
+        drifts, left = self.mend(list(self.check(start, end, hours=hours)), lower=lower)
         kept = sum(1 for drift in drifts if drift.row in left and not drift.lacking)
         mended = sum(1 for drift in drifts if drift.row not in left)
         return RepairResult(mended=mended, kept=kept, left=len(left) - kept)
+
+    def mend(self, drifts: Sequence[Drift], *, lower: bool = False) -> tuple[Sequence[Drift], set[Row]]:
+        """Correct rows that `check` of this object has found, and rows of longer spans that lack the same items.
+
+        Args:
+            drifts: how the rows differ.
+            lower: as in `repair`. It concerns only these rows.
+
+        Returns:
+            All of these rows, and those that were not corrected; see `correct`.
+
+        Cost: for every hour, day or month with rows to mend, its items once more, 1 read unit for each of them, 1 write
+        unit for each that was not counted, and 2 for each part of such a row. If any of them was not counted, also the
+        items of the longer spans with it, 0.5 read units for 4 KB.
+        """
+        left = self.correct(drifts, lower=lower)
+        for level in Level:
+            longer = list(self._lacking(level))
+            left |= self.correct(longer)
+            drifts = [*drifts, *longer]
+        return drifts, left
+
+    def _lacking(self, level: Level) -> Iterator[Drift]:
+        """The rows of a level that lack items, of those to which items were not added although these are now marked."""
+        spans: dict[tuple[datetime, datetime], dict[Row, Sums]] = defaultdict(dict)
+        for row in [each for each in self._longer if each.level is level]:
+            spans[row.start, row.end][row] = {}
+            self._longer.discard(row)
+        for (start, end), sums in spans.items():
+            for item in self._items(start, end):
+                for row in self._roll_ups.rows(item):
+                    if row in sums:
+                        add_up(sums[row], self._roll_ups.add(item))
+            last = Level.HOUR.start(end - timedelta(microseconds=1))
+            yield from (drift for drift in self._differing(sums, last) if drift.row in sums and drift.lacking)
 
     def correct(self, drifts: Iterable[Drift], *, lower: bool = False) -> set[Row]:
         """Correct rows that `check` of this object has found.
@@ -157,7 +192,7 @@ class RollUpRepair(Generic[E]):
             The rows that were not corrected: those that count more than the items, unless `lower`, and those that
             others changed again and again.
 
-        Cost: as `repair` without `check`.
+        Cost: that of `mend` but for longer spans.
         """
         left: set[Row] = set()
         spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
@@ -178,7 +213,9 @@ class RollUpRepair(Generic[E]):
         for _ in range(_TRIES):
             parts = {row: self._parts(row) for row in left}
             truths, others = self._marked_sums(left, start, end)
-            left = {row for row in left if not self._set(row, parts[row], truths.get(row, {}), lower=lower)} | others
+            right = {row for row in left if self._set(row, parts[row], truths.get(row, {}), lower=lower)}
+            left = (left - right) | {row for row in others if row.start >= start and row.end <= end}
+            self._longer = (self._longer - right) | (others - left)
             if not left:
                 break
         return left
@@ -191,7 +228,7 @@ class RollUpRepair(Generic[E]):
     def _marked_sums(self, rows: set[Row], start: datetime, end: datetime) -> tuple[dict[Row, Sums], set[Row]]:
         """Return what the items come to, all of which are marked as counted before this returns, and further rows.
 
-        Those are rows within the time of items that had no mark, and that nothing else will be counted in now.
+        Those are rows of items that had no mark, which nothing else will add them to now.
         """
         sums: dict[Row, Sums] = {}
         others: set[Row] = set()
@@ -206,7 +243,7 @@ class RollUpRepair(Generic[E]):
                 others |= self._mark(met)
                 met.clear()
         others |= self._mark(met)
-        return sums, {row for row in others - rows if row.start >= start and row.end <= end}
+        return sums, others - rows
 
     def _mark(self, items: Mapping[str, E]) -> set[Row]:
         """Mark the items that have no mark as counted, by the ids of their marks; return the rows of these."""

@@ -59,8 +59,18 @@ class Assignment:
         return _fields_validator(self._model, _alone)
 
     def checks_whole(self, names: Collection[str]) -> bool:
-        """Whether validators that see more than one field may refuse new values of these fields."""
+        """Whether new values of these fields may be refused or changed for what other fields are."""
+        return self.sees_others(names) or not self._retained.isdisjoint(names)
+
+    def sees_others(self, names: Collection[str]) -> bool:
+        """Whether validators that see more than one field may refuse values of these fields, or make others of them."""
         return self._whole_checked or not self._seen.isdisjoint(names)
+
+    @cached_property
+    def _retained(self) -> frozenset[str]:
+        """The expiry, if a retention lowers it: only the item says from which time that counts."""
+        fields = self._model.model_fields.items()
+        return frozenset(n for n, field in fields if any(isinstance(each, Retention) for each in field.metadata))
 
     @cached_property
     def _seen(self) -> frozenset[str]:

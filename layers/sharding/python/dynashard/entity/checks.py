@@ -26,6 +26,7 @@ from dynashard.entity.declaration import (
     stamp_updated,
     updated_at,
 )
+from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
 from dynashard.placement import PART_DIGITS, PARTS
@@ -181,6 +182,25 @@ def attachment_problems(
             yield f"field {name} is an attachment with max_bytes={declared.max_bytes}: use 1 to {MAX_ATTACHMENT_BYTES}"
     if attachments and shards is not None and not shards.rule.fixed:
         yield f"has attachments and {shards.placement} placement: they need one that gives each key one home"
+
+
+def guarantee_problems(
+    guarantee: WriteGuarantee, *, attachments: Collection[str], shards: Shards | None
+) -> Iterator[str]:
+    """Check that the writes of an entity can be transactions, if that is declared."""
+    if guarantee is not WriteGuarantee.EXACTLY_ONCE:
+        return
+    if attachments:
+        yield (
+            f'has handling="{guarantee}" and the attachment {min(attachments)}: a write of attachments takes several '
+            f'requests, which are not one transaction; write handling="{WriteGuarantee.GUARDED}", or keep the '
+            "attachment in an entity of its own"
+        )
+    if shards is not None and not shards.rule.fixed:
+        yield (
+            f'has handling="{guarantee}" and {shards.placement} placement: a transaction does not know where the items '
+            'are; write placement="calculated", or another guarantee'
+        )
 
 
 def checked_template(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import PydanticUserError
 from pydantic._internal._model_construction import ModelMetaclass
 
+from dynashard.entity.checks import guarantee_problems
 from dynashard.entity.compilation import compile_entity
 from dynashard.entity.declaration import (
     KEY_EXAMPLE,
@@ -16,6 +17,7 @@ from dynashard.entity.declaration import (
     Shards,
     Unique,
     WrongDeclarationError,
+    refuse,
 )
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
@@ -77,6 +79,7 @@ class _EntityType(ModelMetaclass):
 
                 add_unique(compiled, check_unique(unique))
             compiled.guarantee = guarantee_of(handling, WriteGuarantee.PLAIN)
+            refuse(guarantee_problems(compiled.guarantee, attachments=compiled.attachments, shards=shards))
             registry.add(compiled)
         except (PydanticUserError, NameError) as error:
             first = str(error).partition("\n")[0]

@@ -70,7 +70,7 @@ def fields_stored(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> d
 
 def _fields_read(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same fields as readers get them; raises as `EntityDefinition.decode`."""
-    if entity.assignment.checks_whole(entity.reserving):
+    if entity.assignment.sees_others(entity.reserving):
         # A validator may make one of the others, whatever is stored for it.
         return {name: value for name, value in entity.decode(stored).__dict__.items() if name in entity.reserving}
     return entity.decode_fields(stored, sorted(entity.reserving))
