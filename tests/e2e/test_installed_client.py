@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.local_process import LocalProcess
 from tests.typescript import BIN, CLIENT, ROOT, STRICTLY, run
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.deep]
 
 USE = Path(__file__).parent / "installed_use.ts"
 DEPENDENCIES = ("openapi-fetch", "openapi-typescript-helpers")
