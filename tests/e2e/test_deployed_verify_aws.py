@@ -62,6 +62,7 @@ def by_name(report: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     return {each["name"]: (each["verdict"], each["seen"]) for each in report["checks"]}
 
 
+@pytest.mark.deep
 def test_every_check_that_a_local_aws_can_answer_holds_and_nothing_is_left(deployment: Deployment) -> None:
     ended = verify_aws(deployment, *(word for name in sorted(LOCAL) for word in ("--check", name)))
     report = json.loads(ended.stdout)

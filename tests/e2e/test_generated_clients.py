@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.local_process import LocalProcess
 from tests.typescript import BIN, ROOT, STRICTLY, run, types_of_document
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.deep]
 
 TOOLS = ROOT / ".venv-clients" / "bin"
 DOCUMENT = ROOT / "docs" / "openapi.json"
@@ -30,7 +30,6 @@ def token_of(stack: LocalProcess, tenant: str) -> str:
     return str(stack.client(None).post("/local/tokens", json={"tenant_id": tenant}).json()["token"])
 
 
-@pytest.mark.deep
 def test_a_generated_python_client_has_every_operation_and_creates_lists_and_patches(
     local_stack: LocalProcess, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_tarball_holds_what_a_program_needs_and_nothing_else(tarball: Path) 
     assert names == {"package.json", "README.md", *compiled}
 
 
+@pytest.mark.deep
 def test_a_program_that_installs_the_tarball_type_checks_and_runs(
     tarball: Path, local_stack: LocalProcess, tmp_path: Path
 ) -> None:

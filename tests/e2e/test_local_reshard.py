@@ -26,6 +26,7 @@ from tests.waiting import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.deep,
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes through /proc"),
 ]
 
@@ -211,7 +212,6 @@ def _gone_on(wire: Transport, stage: str, marks: int, status: Status) -> bool:
     return status.stage != stage or (there >= marks if stage == "move" else there <= marks)
 
 
-@pytest.mark.deep
 def test_a_resize_continues_after_everything_was_killed(start_local: Start) -> None:
     stack = start_local(**TIMES).ready()
     with connected(stack) as wire:

@@ -103,7 +103,7 @@ def synthesised_pool(tmp_path_factory: pytest.TempPathFactory) -> Templates:
 
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    """Templates of prod with a canary, a key of the customer and a budget."""
+    """Templates of prod with what is off as shipped: a canary, a key of the customer, a budget and others."""
     folder = made_once(
         tmp_path_factory, "templates-prod-guarded", lambda empty: synthesise(context("prod", **GUARDED), empty)
     )

@@ -35,7 +35,13 @@ MONITORING: Mapping[str, Any] = {
 
 EVENT_BUS = "arn:aws:events:eu-central-1:111122223333:event-bus/company"
 ADJUSTED: Mapping[str, Any] = {
-    "api": {"public_docs": True, "snap_start": True},
+    "api": {
+        "cors": {"origins": ["https://app.example.com"]},
+        "memory_mb": 512,
+        "public_docs": True,
+        "reserved_concurrency": 26,
+        "snap_start": True,
+    },
     "changes": {"lanes": 10, "memory_mb": 2048, "event_bus": EVENT_BUS, "event_source": "oncall.backend"},
     "commands": {"memory_mb": 512, "reserved_concurrency": 30, "caller_required": True},
     "growth": {"mode": "dry_run", "cooldown_seconds": 60, "quiet_seconds": 600},
@@ -53,6 +59,8 @@ GUARDED: Mapping[str, Any] = {
     "trace_calls": True,
     "budget": {"dollars_a_month": 500, "addresses": ["ops@example.com", "cfo@example.com"]},
     "deploy": {"canary": {"way": "linear", "percent": 20, "minutes": 15}},
+    "prewarm": PREWARMS["provisioned"],
+    "reserve_concurrency": True,
 }
 """Settings that are off as shipped."""
 

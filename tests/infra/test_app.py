@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dynashard_cdk.settings import SettingsError
+from tests.infra.conftest import Synthesised
 from tests.infra.templates import ROOT, context, synthesise
 
 pytestmark = pytest.mark.infra
@@ -180,31 +181,30 @@ def test_a_wrong_context_is_refused_before_anything_is_written(
     assert digests(tmp_path / "out") == {}
 
 
-@pytest.mark.parametrize(
-    ("stored", "account"),
-    [
-        (as_shipped("local"), "000000000000"),
-        (context("dev"), "000000000000"),
-        (context("dev", account="111122223333") | {"assets": "built"}, "111122223333"),
-    ],
-    ids=["local", "sources", "built"],
-)
+@pytest.mark.parametrize("env", ["local", "dev"])
 def test_templates_for_this_machine_are_bound_to_an_account_that_does_not_exist(
-    tmp_path: Path, stored: dict[str, Any], account: str
+    synthesised: Synthesised, env: str
 ) -> None:
+    assert environments_in(synthesised(env, None).folder) == {"aws://000000000000/unknown-region"}
+
+
+def test_templates_of_built_code_are_bound_to_the_account_of_the_settings(tmp_path: Path) -> None:
     built = tmp_path / "build"
     functions = [f"functions/{name}" for name in ("api", "changes", "commands", "reshard", "writer")]
     for name in ("sharding", "patterns", "serving", "domain", *functions):
         (built / name).mkdir(parents=True)
         (built / name / "code.py").write_text("")
-    assets = str(built) if stored["assets"] == "built" else "sources"
 
-    folder = synthesise(stored | {"assets": assets}, tmp_path / "out")
+    folder = synthesise(context("dev", account="111122223333") | {"assets": str(built)}, tmp_path / "out")
 
-    manifest = json.loads((folder / "manifest.json").read_text())
-    environments = {
+    assert environments_in(folder) == {"aws://111122223333/unknown-region"}
+
+
+def environments_in(assembly: Path) -> set[str]:
+    """Return the accounts and Regions that the stacks of a synthesis go to."""
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    return {
         artifact["environment"]
         for artifact in manifest["artifacts"].values()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    assert environments == {f"aws://{account}/unknown-region"}

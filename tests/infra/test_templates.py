@@ -12,7 +12,7 @@ import pytest
 
 from dynashard_cdk.settings import load
 from tests.infra.conftest import Synthesised
-from tests.infra.templates import PREWARMS, ROOT, Templates, alarms_in, context, of_type, short, synthesise
+from tests.infra.templates import GUARDED, ROOT, Templates, alarms_in, context, of_type, short
 
 pytestmark = pytest.mark.infra
 
@@ -80,18 +80,15 @@ def test_every_snapshot_has_a_stack() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.iterdir()) == sorted([*STACKS, *compared])
 
 
-def test_every_function_reserves_its_concurrency_within_the_checked_sum(tmp_path: Path) -> None:
-    given = context("prod", prewarm=PREWARMS["provisioned"], reserve_concurrency=True)
-    templates = Templates(synthesise(given, tmp_path), "prod")
-
+def test_every_function_reserves_its_concurrency_within_the_checked_sum(guarded: Templates) -> None:
     reserved = [
         each["Properties"]["ReservedConcurrentExecutions"]
         for stack in STACKS
-        for each in of_type(templates[stack], LAMBDA).values()
+        for each in of_type(guarded[stack], LAMBDA).values()
     ]
 
     assert len(reserved) == 12
-    assert sum(reserved) == sum(load(given["environments"], "prod").concurrency.values())
+    assert sum(reserved) == sum(load(context("prod", **GUARDED)["environments"], "prod").concurrency.values())
 
 
 @pytest.mark.parametrize(("env", "prewarm"), CASES)

@@ -61,8 +61,12 @@ def templates(root: Path) -> dict[str, str]:
         own = {"CDK_VALIDATION": "false", "CDK_OUTDIR": folder, "CDK_CONTEXT_JSON": json.dumps(context)}
         command = [sys.executable, "app.py"]
         subprocess.run(command, cwd=root, env=os.environ | own, capture_output=True, text=True, check=True)  # noqa: S603
-        found = {path.name: path.read_text() for path in sorted(Path(folder).glob(f"*{_SUFFIX}"))}
-    return {name: _without_hashes(text) for name, text in found.items()}
+        return without_hashes(Path(folder))
+
+
+def without_hashes(assembly: Path) -> dict[str, str]:
+    """Return the templates of a synthesis by file name, without hashes of code."""
+    return {path.name: _without_hashes(path.read_text()) for path in sorted(assembly.glob(f"*{_SUFFIX}"))}
 
 
 def _without_hashes(template: str) -> str:
