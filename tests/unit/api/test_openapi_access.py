@@ -94,7 +94,18 @@ def test_a_listing_of_several_kinds_needs_what_each_needs(pages: Any, leaves: An
         (Access(read="a", write="a", owner="{owner}", owned=("read", "put")), ("post", "patch")),
         (Access(read="a", write="a", policy=lambda *_: True), ("post", "put", "patch")),
     ],
-    ids=str,
+    ids=[
+        "no rules",
+        "anyone reads",
+        "who writes may read",
+        "an owner reads and writes",
+        "another scope reads",
+        "one of the scopes reads",
+        "anyone creates",
+        "nobody reads",
+        "an owner may put, not patch",
+        "a policy",
+    ],
 )
 def test_writes_say_whether_their_caller_may_lack_the_right_to_read(access: Any, hidden: Any) -> None:
     paths = document(access)["paths"]
