@@ -332,3 +332,14 @@ def test_items_that_expire_during_a_listing_are_not_listed(world: World) -> None
     for order in ORDERS:
         page = collection.list({"tenant": of}, order=order)
         assert (page.items, page.cursor) == ([], None)
+
+
+def test_an_ordered_page_is_complete_if_all_that_its_first_round_read_has_expired(world: World) -> None:
+    of, world.counts = tenant(), Counts(4)
+    collection = world.collection()
+    gone = [Note(tenant=of, id=f"a{n:02}", expires_at=NOW) for n in range(40)]
+    collection.batch_write(put=[*gone, *(Note(tenant=of, id=f"b{n:02}") for n in range(40))])
+
+    for limit in (1, 3, 7):
+        page = collection.list({"tenant": of}, order="ordered", limit=limit)
+        assert [item.id for item in page] == [f"b{n:02}" for n in range(limit)]

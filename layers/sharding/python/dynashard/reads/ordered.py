@@ -124,7 +124,8 @@ def list_ordered(
     stored = _stored_bytes(runs, item_bytes)
     large = stored >= LARGE_BYTES
     pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
-    beyond = pays and stored < BLOCK_BYTES
+    # None is known of items that have all expired.
+    beyond = pays and 0 < stored < BLOCK_BYTES
     if large and known < limit and any(0 < len(run.rows) < asked and not run.ended for run in runs):
         # DynamoDB's 1 MB a Query ended round 1. A smaller page is complete with what it has read.
         limit = max(1, 2 * known // 3)
@@ -200,7 +201,7 @@ def _first_round(
 
 
 def _stored_bytes(runs: Sequence[_Run], item_bytes: float | None) -> float:
-    """Return the average size of an item; while it is unknown, that of a few items of round 1."""
+    """Return the average size of an item; while it is unknown, that of a few items of round 1, and 0 if it has none."""
     if item_bytes is not None:
         return item_bytes
     sample = list(islice((row for run in runs for row in run.rows[:1]), _SAMPLE))
