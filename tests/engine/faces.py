@@ -6,7 +6,7 @@ thread, and the loop runs until they are answered.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from threading import local
+from threading import Thread, current_thread, local
 from typing import Any, Final
 
 import pytest
@@ -30,11 +30,15 @@ STREAMED: Final = ("pages", "items", "scan")
 class Loops(local):
     """An event loop for each thread of a test."""
 
-    opened: Final[list[asyncio.AbstractEventLoop]] = []
+    opened: Final[dict[asyncio.AbstractEventLoop, Thread]] = {}
 
     def __init__(self) -> None:
+        # A thousand rounds of 64 threads would leave more open files than a process may have.
+        for loop, thread in list(self.opened.items()):
+            if not thread.is_alive() and self.opened.pop(loop, None) is not None:
+                loop.close()
         self.loop = asyncio.new_event_loop()
-        self.opened.append(self.loop)
+        self.opened[self.loop] = current_thread()
         self.inside = False
 
 
@@ -61,7 +65,7 @@ class Stream(Iterator[Any]):
 
 def sleep(seconds: float) -> None:
     """Wait so many seconds, in a test or below a call of it, while what it has begun goes on."""
-    running = [each for each in Loops.opened if not each.is_closed()]
+    running = [each for each in list(Loops.opened) if not each.is_closed()]
     if waiting.current() is not None or not running:
         waiting.sleep(seconds)
     else:
@@ -88,7 +92,7 @@ def face(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         use_asynchronous_face(monkeypatch)
     yield request.param
     while Loops.opened:
-        Loops.opened.pop().close()
+        Loops.opened.popitem()[0].close()
 
 
 def use_asynchronous_face(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def fresh() -> Iterator[None]:
         cache.cache_clear()
 
 
+@pytest.mark.timeout(7200)
 def test_compiled_readers_return_what_the_reference_returns() -> None:
     fuzzer, number = Fuzzer(1), 0
     enough = DEEP if profile() == "deep" else USUALLY
