@@ -48,8 +48,13 @@ FUNCTIONS = "functions"
 """The lock of functions that have none of their own."""
 KEPT = {"api": (f"{SWAGGER_UI}/*.min.*",)}
 """What functions keep of that lock's packages; all but the handlers of events, if nothing else is said."""
-UNUSED = {"serving": ("boto3/examples", "jsonpatch_cli.py", "s3transfer/processpool.py")}
-"""What layers drop: boto3 downloads in threads, and never in processes; nothing runs jsonpatch's programs."""
+UNUSED = {
+    "serving": (
+        *("boto3/examples", "boto3/ec2", "boto3/s3", "boto3/crt.py", "s3transfer/crt.py", "s3transfer/processpool.py"),
+        "jsonpatch_cli.py",
+    )
+}
+"""What layers drop: what boto3 adds to S3 and EC2, whose descriptions are not there either; jsonpatch's programs."""
 
 NEVER_USED = (
     *("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json"),

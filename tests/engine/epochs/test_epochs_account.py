@@ -47,14 +47,18 @@ def tenant_data(world: Epochs) -> TenantData:
 
 
 @pytest.mark.usefixtures("grown")
-def test_a_purge_reads_the_shards_of_every_epoch_and_of_nobody_else(world: Epochs) -> None:
-    data = tenant_data(world)
-
+def test_an_export_reads_the_shards_of_every_epoch_and_of_nobody_else(world: Epochs) -> None:
     read: list[int] = []
-    done = purge(data, "abc", scanned=read.append, removed=lambda _: None)
+    [found] = tenant_data(world).partitions("abc", world.clock.now, read.append)
+
+    assert (found.entity.name, sum(read)) == ("notification.v1.Notification", 30)
+
+
+@pytest.mark.usefixtures("grown")
+def test_a_purge_finds_the_items_of_every_epoch_and_leaves_those_of_others(world: Epochs) -> None:
+    done = purge(tenant_data(world), "abc", scanned=lambda _: None, removed=lambda _: None)
 
     assert done.total == 30
-    assert sum(read) == 30
     assert {place.rsplit(":", 1)[0] for place in world.raw().values()} == {"notification.v1.Notification:other"}
 
 

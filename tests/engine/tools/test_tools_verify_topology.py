@@ -6,6 +6,7 @@ import pytest
 
 from domain.samples.incidents import Incident
 from domain.samples.users import User
+from dynashard.repository import RetryPolicy
 from dynashard.topology import TopologyTable
 from dynashard.transport.interface import Wire
 from dynashard_tools.verify.topology import damage_of
@@ -142,7 +143,7 @@ def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(wor
         history = {"shard_history": {"SS": [f"5:{count}"]}}
         damage(world, key, {"number_of_shards": {"N": str(count)}, **history})
 
-    found = damage_of(world.wire, world.topology_table, {"old.v1.Log": False})
+    found = damage_of(world.wire, world.topology_table, {"old.v1.Log": False}, RetryPolicy().pauses)
 
     assert found.problems.keys() == {"old.v1.Log|GSI1", "old.v1.Log:xyz"}
     assert found.families == {"old.v1.Log"}

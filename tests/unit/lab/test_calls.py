@@ -52,7 +52,7 @@ def _counted(run: Callable[[], object]) -> int:
     [
         ("get", 180),
         ("put", 278),
-        ("update", 340),
+        ("update", 345),
         ("batch_write", 95 * BATCH),
         ("batch_get", 39 * PAGE),
         ("page", 18 * PAGE),

@@ -58,18 +58,21 @@ def belongs(key: str, family: str) -> bool:
     return key == family or key.startswith((f"{family}:", f"{family}|"))
 
 
-def damage_of(transport: Transport, table: str, families: Mapping[str, bool]) -> Damage:
+def damage_of(
+    transport: Transport, table: str, families: Mapping[str, bool], pauses: Callable[[], Iterator[float]]
+) -> Damage:
     """Return what is wrong with the records of a topology table.
 
     Args:
         transport: the way to DynamoDB.
         table: the topology table.
         families: the declared ones, and whether the counts of their partitions are powers of two.
+        pauses: starts the backoff for a page that is throttled.
 
     Cost: a Scan of the topology table: 1 read unit for every 4 KB of it.
     """
     number, problems, damaged = 0, {}, set()
-    for answer in pages(transport, Call("Scan", {"TableName": table, "ConsistentRead": True})):
+    for answer in pages(transport, Call("Scan", {"TableName": table, "ConsistentRead": True}), pauses=pauses):
         for wire in answer["Items"]:
             key = wire[TOPOLOGY_KEY]["S"]
             family = next((each for each in families if belongs(key, each)), None)

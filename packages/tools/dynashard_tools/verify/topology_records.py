@@ -1,6 +1,6 @@
 """Reads shard counts in force from the topology table itself, without a lease."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dynashard.entity import EntityDefinition
@@ -15,10 +15,19 @@ from dynashard_tools.verify.topology import Damage, damage_of
 
 
 class TopologyRecords:
-    """The topology records of the families of some entities, which say the shard counts in force."""
+    """The topology records of the families of some entities, which say the shard counts in force.
 
-    def __init__(self, table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> None:
+    `pauses` starts the backoff for a page of the table that is throttled.
+    """
+
+    def __init__(
+        self,
+        table: TopologyTable,
+        entities: Sequence[EntityDefinition[Any]],
+        pauses: Callable[[], Iterator[float]],
+    ) -> None:
         self._table = table
+        self._pauses = pauses
         self._by_name = {entity.name: entity for entity in entities}
         groups: dict[str, list[EntityDefinition[Any]]] = {}
         for entity in entities:
@@ -31,7 +40,7 @@ class TopologyRecords:
         """Return what is wrong with the records. Cost: that of `damage_of`, once."""
         if self._damage is None:
             powers = {name: family.members[0].rule.powers_of_two for name, family in self._families.items()}
-            self._damage = damage_of(self._table.transport, self._table.table, powers)
+            self._damage = damage_of(self._table.transport, self._table.table, powers, self._pauses)
         return self._damage
 
     def damaged(self, entity: EntityDefinition[Any]) -> bool:

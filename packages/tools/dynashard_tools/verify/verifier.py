@@ -79,7 +79,8 @@ class Verifier:
 
     def _records(self) -> TopologyRecords:
         table = TopologyTable(self.db.store.transport, self.topology_table)
-        return TopologyRecords(table, [definition(each) for each in self.declared.entities])
+        entities = [definition(each) for each in self.declared.entities]
+        return TopologyRecords(table, entities, self.db.store.retry_policy.pauses)
 
     def _count(self, report: Report, part: Part, number: int) -> None:
         report.compared[part.value] = number
