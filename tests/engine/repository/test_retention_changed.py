@@ -55,6 +55,46 @@ def test_a_patch_keeps_the_stored_expiry_and_a_put_counts_it_again(
     assert stored() == datetime(2127, 9, 1, tzinfo=UTC)
 
 
+def test_a_unique_value_stays_reserved_for_as_long_as_its_item_is_stored(
+    wire: Transport, create_table: Callable[[], str]
+) -> None:
+    def named(months: int) -> Any:
+        class Named(
+            Entity,
+            name="retained.v1.Named",
+            key=Key("{tenant}", "{id}"),
+            expires="expires_at",
+            unique="mail",
+            registry=Registry(),
+        ):
+            tenant: str
+            id: str
+            at: datetime
+            mail: str
+            expires_at: Annotated[datetime | None, Retention("at", months=months), Field(validate_default=True)] = None
+
+        return Named
+
+    table, longer, shorter = create_table(), named(24), named(12)
+    db = Dynashard(
+        wire, table=table, cursor_keys=["a key that signs cursors"], topology=declared_counts(topology_table=None)
+    )
+
+    def expiries() -> set[str]:
+        return {
+            row["ExpiresAt"]["N"] for row in wire.call("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+        }
+
+    db.collection(longer).create(longer(**KEY, at=AT, mail="ada@x.org"))
+    [stored] = expiries()
+    items = db.collection(shorter)
+
+    assert items.update(KEY, set={"mail": "eve@x.org"}).expires_at == datetime(2127, 9, 1, tzinfo=UTC)
+    assert expiries() == {stored}
+    items.update(KEY, set={"expires_at": LATER, "mail": "ada@x.org"})
+    assert expiries() == {f"{datetime(2127, 9, 1, tzinfo=UTC).timestamp():.0f}"}
+
+
 def test_an_expiry_costs_nothing_and_is_counted_again_by_a_get_and_a_put(
     wire: Transport, create_table: Callable[[], str]
 ) -> None:

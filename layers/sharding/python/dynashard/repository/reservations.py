@@ -72,8 +72,14 @@ def _fields_read(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> di
     """Return the same fields as readers get them; raises as `EntityDefinition.decode`."""
     if entity.assignment.sees_others(entity.reserving):
         # A validator may make one of the others, whatever is stored for it.
-        return {name: value for name, value in entity.decode(stored).__dict__.items() if name in entity.reserving}
+        read = {name: value for name, value in entity.decode(stored).__dict__.items() if name in entity.reserving}
+        return read | expiry_stored(entity, stored)
     return entity.decode_fields(stored, sorted(entity.reserving))
+
+
+def expiry_stored(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the field of expiry of a stored item: readers get an earlier time if its retention is shorter by now."""
+    return {} if entity.expires is None else entity.decode_fields(stored, [entity.expires])
 
 
 def stored_places(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> Places:

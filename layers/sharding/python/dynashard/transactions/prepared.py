@@ -15,7 +15,7 @@ from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
 from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import objects_read
-from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
+from dynashard.repository.reservations import NOTHING, Reserving, expiry_stored, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, added_to, applied, check_updates
 from dynashard.repository.write import CHECK, Kind, Write
@@ -255,7 +255,13 @@ class StepWrites:
                     **entity.encode(after),
                 }
             )
-        return self._reserving(Prepared(write, from_read=True, item=item), current.__dict__, after)
+        prepared = Prepared(write, from_read=True, item=item)
+        if not entity.unique:
+            return prepared
+        expires = expiry_stored(entity, found)
+        # An update of other fields leaves it as it is stored.
+        kept = {} if entity.expires in written.fields else expires
+        return self._reserving(prepared, {**current.__dict__, **expires}, {**after, **kept})
 
     def _starts(self, updates: FieldUpdates) -> dict[str, Any]:
         """What a missing item has before something is added to it."""
