@@ -3836,6 +3836,7 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @description A time from 2000 to 2199 in UTC.
              * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
