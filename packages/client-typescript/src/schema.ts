@@ -7571,16 +7571,6 @@ export interface components {
         "Participation.since.lt": string;
         /** @description This or less. A range of keys of by_participant. */
         "Participation.since.lte": string;
-        /** @description Greater than this. A range of keys of the table, by_time. */
-        "Ping.id.gt": string;
-        /** @description This or greater. A range of keys of the table, by_time. */
-        "Ping.id.gte": string;
-        /** @description Less than this. A range of keys of the table, by_time. */
-        "Ping.id.lt": string;
-        /** @description This or less. A range of keys of the table, by_time. */
-        "Ping.id.lte": string;
-        /** @description Begins with this. A range of keys of the table, by_time. */
-        "Ping.id.prefix": string;
         /** @description Contains this. */
         "Ping.session_id.contains": string;
         /** @description Greater than this. */
@@ -11942,16 +11932,6 @@ export interface operations {
                 "viewer_id[contains]"?: components["parameters"]["Ping.viewer_id.contains"];
                 /** @description Whether there is a value. */
                 "viewer_id[exists]"?: components["parameters"]["Ping.viewer_id.exists"];
-                /** @description Greater than this. A range of keys of the table, by_time. */
-                "id[gt]"?: components["parameters"]["Ping.id.gt"];
-                /** @description This or greater. A range of keys of the table, by_time. */
-                "id[gte]"?: components["parameters"]["Ping.id.gte"];
-                /** @description Less than this. A range of keys of the table, by_time. */
-                "id[lt]"?: components["parameters"]["Ping.id.lt"];
-                /** @description This or less. A range of keys of the table, by_time. */
-                "id[lte]"?: components["parameters"]["Ping.id.lte"];
-                /** @description Begins with this. A range of keys of the table, by_time. */
-                "id[prefix]"?: components["parameters"]["Ping.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -12099,16 +12079,6 @@ export interface operations {
                 "viewer_id[contains]"?: components["parameters"]["Ping.viewer_id.contains"];
                 /** @description Whether there is a value. */
                 "viewer_id[exists]"?: components["parameters"]["Ping.viewer_id.exists"];
-                /** @description Greater than this. A range of keys of the table, by_time. */
-                "id[gt]"?: components["parameters"]["Ping.id.gt"];
-                /** @description This or greater. A range of keys of the table, by_time. */
-                "id[gte]"?: components["parameters"]["Ping.id.gte"];
-                /** @description Less than this. A range of keys of the table, by_time. */
-                "id[lt]"?: components["parameters"]["Ping.id.lt"];
-                /** @description This or less. A range of keys of the table, by_time. */
-                "id[lte]"?: components["parameters"]["Ping.id.lte"];
-                /** @description Begins with this. A range of keys of the table, by_time. */
-                "id[prefix]"?: components["parameters"]["Ping.id.prefix"];
             };
             header?: never;
             path?: never;

@@ -277,3 +277,8 @@ def test_texts_that_no_key_or_url_can_carry_are_not_documented(document: dict[st
     assert follow.is_valid({"node": "User.9", "other": "User.12"})
     assert not follow.is_valid({"node": "User.9", "other": "User.\x01"})
     assert not follow.is_valid({"node": "User.9", "other": "User.?"})
+
+
+def test_a_sort_field_behind_a_partition_field_has_no_operators(document: dict[str, Any]) -> None:
+    # A ping's day chooses its partition, and no query its very time, behind which its id sorts.
+    assert [name for name in document["components"]["parameters"] if name.startswith("Ping.id.")] == []
