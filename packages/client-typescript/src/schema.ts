@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write articles in a batch
-         * @description Does up to 100 requests for articles, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for articles, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchArticle"];
         delete?: never;
@@ -161,7 +161,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write accesses in a batch
-         * @description Does up to 100 requests for accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for accesses, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchAccess"];
         delete?: never;
@@ -255,7 +255,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write ordered accesses in a batch
-         * @description Does up to 100 requests for ordered accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for ordered accesses, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchOrderedAccess"];
         delete?: never;
@@ -349,7 +349,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write timed accesses in a batch
-         * @description Does up to 100 requests for timed accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for timed accesses, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchTimedAccess"];
         delete?: never;
@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write contact methods in a batch
-         * @description Does up to 100 requests for contact methods, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for contact methods, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchContactMethod"];
         delete?: never;
@@ -545,7 +545,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write notification rules in a batch
-         * @description Does up to 100 requests for notification rules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for notification rules, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchNotificationRule"];
         delete?: never;
@@ -649,7 +649,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write incidents in a batch
-         * @description Does up to 100 requests for incidents, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for incidents, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchIncident"];
         delete?: never;
@@ -771,7 +771,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write notifications in a batch
-         * @description Does up to 100 requests for notifications, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for notifications, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchNotification"];
         delete?: never;
@@ -870,7 +870,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write participations in a batch
-         * @description Does up to 100 requests for participations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for participations, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchParticipation"];
         delete?: never;
@@ -955,7 +955,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write pings in a batch
-         * @description Does up to 100 requests for pings, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for pings, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchPing"];
         delete?: never;
@@ -1072,7 +1072,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write licensors in a batch
-         * @description Does up to 100 requests for licensors, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for licensors, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchLicensor"];
         delete?: never;
@@ -1171,7 +1171,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write licences in a batch
-         * @description Does up to 100 requests for licences, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for licences, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchLicence"];
         delete?: never;
@@ -1278,7 +1278,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write teams in a batch
-         * @description Does up to 100 requests for teams, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for teams, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchTeam"];
         delete?: never;
@@ -1377,7 +1377,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write members in a batch
-         * @description Does up to 100 requests for members, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for members, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchMember"];
         delete?: never;
@@ -1484,7 +1484,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write schedules in a batch
-         * @description Does up to 100 requests for schedules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for schedules, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchSchedule"];
         delete?: never;
@@ -1644,7 +1644,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write shifts in a batch
-         * @description Does up to 100 requests for shifts, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for shifts, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchShift"];
         delete?: never;
@@ -1753,7 +1753,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write overrides in a batch
-         * @description Does up to 100 requests for overrides, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for overrides, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchOverride"];
         delete?: never;
@@ -1862,7 +1862,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write escalation policies in a batch
-         * @description Does up to 100 requests for escalation policies, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for escalation policies, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchEscalationPolicy"];
         delete?: never;
@@ -1966,7 +1966,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write users in a batch
-         * @description Does up to 100 requests for users, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for users, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchUser"];
         delete?: never;
@@ -2068,7 +2068,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write operations in a batch
-         * @description Does up to 100 requests for operations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         * @description Does up to 100 requests for operations, each by itself as if it had been sent alone, in no order and in no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchOperation"];
         delete?: never;
@@ -3494,6 +3494,7 @@ export interface components {
             id: string;
             /**
              * Number
+             * @description Never changes; 0 in a new incident has it allocated.
              * @default 0
              */
             number: number;
@@ -3586,6 +3587,7 @@ export interface components {
             id?: string;
             /**
              * Number
+             * @description Never changes; 0 in a new incident has it allocated.
              * @default 0
              */
             number?: number;
@@ -3656,6 +3658,7 @@ export interface components {
             id?: string;
             /**
              * Number
+             * @description Never changes; 0 in a new incident has it allocated.
              * @default 0
              */
             number?: number;
@@ -3732,6 +3735,7 @@ export interface components {
         IncidentReplace: {
             /**
              * Number
+             * @description Never changes; 0 in a new incident has it allocated.
              * @default 0
              */
             number?: number;
@@ -3786,16 +3790,40 @@ export interface components {
          * JsonPatch
          * @description A JSON Patch (RFC 6902). It is done as a whole, or not at all.
          */
-        JsonPatch: {
+        JsonPatch: ({
             /** @enum {unknown} */
-            op: "add" | "remove" | "replace" | "move" | "copy" | "test";
-            /** @description A JSON Pointer, such as /title. */
+            op: "add" | "replace";
+            /** @description A JSON Pointer to a field that the caller may set, such as /title, or into it. */
+            path: string;
+            /** @description Any JSON. */
+            value: unknown;
+        } | {
+            /** @enum {unknown} */
+            op: "remove";
+            /** @description A JSON Pointer to a field that the caller may set, such as /title, or into it. */
+            path: string;
+        } | {
+            /** @enum {unknown} */
+            op: "copy";
+            /** @description A JSON Pointer to a field that the caller may set, such as /title, or into it. */
             path: string;
             /** @description A JSON Pointer, such as /title. */
-            from?: string;
-            /** @description Any JSON, for add, replace and test. */
-            value?: unknown;
-        }[];
+            from: string;
+        } | {
+            /** @enum {unknown} */
+            op: "move";
+            /** @description A JSON Pointer to a field that the caller may set, such as /title, or into it. */
+            path: string;
+            /** @description A JSON Pointer to a field that the caller may set, such as /title, or into it. */
+            from: string;
+        } | {
+            /** @enum {unknown} */
+            op: "test";
+            /** @description A JSON Pointer, such as /title. */
+            path: string;
+            /** @description Any JSON. */
+            value: unknown;
+        })[];
         /** JsonValue */
         JsonValue: unknown;
         /**
@@ -3808,6 +3836,7 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @description A time from 2000 to 2199 in UTC.
              * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
@@ -4116,7 +4145,7 @@ export interface components {
         LikesChange: {
             /**
              * Amount
-             * @description By how much.
+             * @description By how much. The sum has at most 38 digits.
              * @default 1
              */
             amount?: number;
@@ -4941,6 +4970,7 @@ export interface components {
             name: string;
             /**
              * Time Zone
+             * @description A zone of the IANA database.
              * @default UTC
              * @example Europe/Berlin
              */
@@ -6069,6 +6099,7 @@ export interface components {
             name: string;
             /**
              * Time Zone
+             * @description A zone of the IANA database.
              * @default UTC
              * @example Europe/Berlin
              */
@@ -6132,6 +6163,7 @@ export interface components {
             name: string;
             /**
              * Time Zone
+             * @description A zone of the IANA database.
              * @default UTC
              * @example Europe/Berlin
              */
@@ -6183,6 +6215,7 @@ export interface components {
             name?: string;
             /**
              * Time Zone
+             * @description A zone of the IANA database.
              * @default UTC
              * @example Europe/Berlin
              */
@@ -6219,6 +6252,7 @@ export interface components {
             name: string;
             /**
              * Time Zone
+             * @description A zone of the IANA database.
              * @default UTC
              * @example Europe/Berlin
              */
@@ -6257,7 +6291,7 @@ export interface components {
         SeatsChange: {
             /**
              * Amount
-             * @description By how much.
+             * @description By how much. The sum has at most 38 digits.
              * @default 1
              */
             amount?: number;
@@ -7537,16 +7571,6 @@ export interface components {
         "Participation.since.lt": string;
         /** @description This or less. A range of keys of by_participant. */
         "Participation.since.lte": string;
-        /** @description Greater than this. A range of keys of the table, by_time. */
-        "Ping.id.gt": string;
-        /** @description This or greater. A range of keys of the table, by_time. */
-        "Ping.id.gte": string;
-        /** @description Less than this. A range of keys of the table, by_time. */
-        "Ping.id.lt": string;
-        /** @description This or less. A range of keys of the table, by_time. */
-        "Ping.id.lte": string;
-        /** @description Begins with this. A range of keys of the table, by_time. */
-        "Ping.id.prefix": string;
         /** @description Contains this. */
         "Ping.session_id.contains": string;
         /** @description Greater than this. */
@@ -11908,16 +11932,6 @@ export interface operations {
                 "viewer_id[contains]"?: components["parameters"]["Ping.viewer_id.contains"];
                 /** @description Whether there is a value. */
                 "viewer_id[exists]"?: components["parameters"]["Ping.viewer_id.exists"];
-                /** @description Greater than this. A range of keys of the table, by_time. */
-                "id[gt]"?: components["parameters"]["Ping.id.gt"];
-                /** @description This or greater. A range of keys of the table, by_time. */
-                "id[gte]"?: components["parameters"]["Ping.id.gte"];
-                /** @description Less than this. A range of keys of the table, by_time. */
-                "id[lt]"?: components["parameters"]["Ping.id.lt"];
-                /** @description This or less. A range of keys of the table, by_time. */
-                "id[lte]"?: components["parameters"]["Ping.id.lte"];
-                /** @description Begins with this. A range of keys of the table, by_time. */
-                "id[prefix]"?: components["parameters"]["Ping.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -12065,16 +12079,6 @@ export interface operations {
                 "viewer_id[contains]"?: components["parameters"]["Ping.viewer_id.contains"];
                 /** @description Whether there is a value. */
                 "viewer_id[exists]"?: components["parameters"]["Ping.viewer_id.exists"];
-                /** @description Greater than this. A range of keys of the table, by_time. */
-                "id[gt]"?: components["parameters"]["Ping.id.gt"];
-                /** @description This or greater. A range of keys of the table, by_time. */
-                "id[gte]"?: components["parameters"]["Ping.id.gte"];
-                /** @description Less than this. A range of keys of the table, by_time. */
-                "id[lt]"?: components["parameters"]["Ping.id.lt"];
-                /** @description This or less. A range of keys of the table, by_time. */
-                "id[lte]"?: components["parameters"]["Ping.id.lte"];
-                /** @description Begins with this. A range of keys of the table, by_time. */
-                "id[prefix]"?: components["parameters"]["Ping.id.prefix"];
             };
             header?: never;
             path?: never;

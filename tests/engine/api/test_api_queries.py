@@ -304,6 +304,19 @@ def test_a_key_is_written_once_in_a_batch(caller: Caller) -> None:
         ({"requests": [7]}, {"requests.0": "object_type"}),
         ({"requests": [{"operation": "drop"}]}, {"requests.0.operation": "enum"}),
         ({"requests": [{"operation": "get"}]}, {"requests.0.key": "missing"}),
+        ({"requests": [{"operation": "get", "key": None}]}, {"requests.0.key": "missing"}),
+        (
+            {"requests": [{"operation": "get", "key": {"id": "x"}, "consistent": None}]},
+            {"requests.0.consistent": "wrong_type"},
+        ),
+        (
+            {"requests": [{"operation": "delete", "key": {"id": "x"}, "if_match": None}]},
+            {"requests.0.if_match": "wrong_type"},
+        ),
+        (
+            {"requests": [{"operation": "create", "item": {}, "idempotency_key": None}]},
+            {"requests.0.idempotency_key": "wrong_type"},
+        ),
         ({"requests": [{"operation": "update", "key": {"id": "x"}}]}, {"requests.0.patch": "missing"}),
         (
             {"requests": [{"operation": "delete", "key": {"id": "x"}, "if_match": 7, "item": {}}]},

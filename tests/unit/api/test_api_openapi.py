@@ -208,3 +208,77 @@ def test_writes_may_be_asynchronous(document: dict[str, Any]) -> None:
     content = put["responses"]["202"]["content"]["application/json"]
     assert content["schema"] == {"$ref": "#/components/schemas/Operation"}
     assert "202" not in document["paths"]["/v1/incidents/{id}"]["put"]["responses"]
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted", "refused"),
+    [
+        # The bound of a range of keys need not be a value of the field, nor one that a key can carry.
+        ("Incident.id.lte", ["a", "a:b#c", "x" * 200], [""]),
+        ("Team.team_id.lte", ["", "a#b"], [7]),
+        ("Override.user_id.gt", ["a:b"], ["", "x" * 201]),
+        ("Override.user_id.ne", ["a:b"], ["x" * 201]),
+        ("Override.user_id.in", [["a:b"]], [["x" * 201], []]),
+        ("Access.action.ne", ["read"], ["a:b"]),
+        ("Access.accessed_at.gte", ["2026-11-21T08:00:00Z"], [7, None]),
+    ],
+)
+def test_an_operator_takes_the_values_that_the_api_does(
+    document: dict[str, Any], name: str, accepted: list[Any], refused: list[Any]
+) -> None:
+    schema = document["components"]["parameters"][name]["schema"]
+    validator = OAS31Validator({**schema, "components": document["components"]})
+
+    assert [each for each in accepted if not validator.is_valid(each)] == []
+    assert [each for each in refused if validator.is_valid(each)] == []
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add", "path": "/title", "value": None},
+        {"op": "remove", "path": "/title"},
+        {"op": "copy", "from": "", "path": "/details"},
+        {"op": "test", "path": "", "value": {}},
+        {"op": "test", "path": "/a~1b~0c", "value": 1},
+    ],
+)
+def test_the_schema_of_a_json_patch_takes_operations(document: dict[str, Any], operation: dict[str, Any]) -> None:
+    assert _schema(document, "JsonPatch").is_valid([operation])
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add", "path": "/title"},
+        {"op": "replace", "path": "", "value": {}},
+        {"op": "remove", "path": ""},
+        {"op": "move", "from": "", "path": "/details"},
+        {"op": "move", "path": "/details"},
+        {"op": "test", "path": "/a~2", "value": 1},
+        {"op": "test", "path": "title", "value": 1},
+    ],
+)
+def test_the_schema_of_a_json_patch_refuses_what_the_api_does(
+    document: dict[str, Any], operation: dict[str, Any]
+) -> None:
+    assert not _schema(document, "JsonPatch").is_valid([operation])
+
+
+def test_texts_that_no_key_or_url_can_carry_are_not_documented(document: dict[str, Any]) -> None:
+    [screening] = document["paths"]["/v1/seats/{screening}"]["parameters"]
+    [taken] = document["paths"]["/v1/seats/{screening}/take"]["parameters"]
+    follow = _schema(document, "FollowCreate")
+
+    assert OAS31Validator(screening["schema"]).is_valid("premiere")
+    assert OAS31Validator(screening["schema"]).is_valid("\x01")
+    assert not OAS31Validator(screening["schema"]).is_valid("a:b")
+    assert not OAS31Validator(taken["schema"]).is_valid("\x01")
+    assert follow.is_valid({"node": "User.9", "other": "User.12"})
+    assert not follow.is_valid({"node": "User.9", "other": "User.\x01"})
+    assert not follow.is_valid({"node": "User.9", "other": "User.?"})
+
+
+def test_a_sort_field_behind_a_partition_field_has_no_operators(document: dict[str, Any]) -> None:
+    # A ping's day chooses its partition, and no query its very time, behind which its id sorts.
+    assert [name for name in document["components"]["parameters"] if name.startswith("Ping.id.")] == []

@@ -60,7 +60,7 @@ class Incident(
 
     tenant_id: str
     id: IncidentId = new_id()
-    number: Annotated[int, Field(ge=0)] = 0
+    number: Annotated[int, Field(ge=0, description="Never changes; 0 in a new incident has it allocated.")] = 0
     title: ShortText
     status: ShortText = "TRIGGERED"
     state: IncidentState = IncidentState.OPEN

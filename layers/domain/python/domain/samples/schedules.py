@@ -30,8 +30,14 @@ def _in_years(at: datetime) -> datetime:
     return at
 
 
-ZoneName = Annotated[str, Field(min_length=1, max_length=64, examples=["Europe/Berlin"]), AfterValidator(_known)]
-RotaTime = Annotated[Moment, AfterValidator(_in_years)]
+ZoneName = Annotated[
+    str,
+    Field(min_length=1, max_length=64, examples=["Europe/Berlin"], description="A zone of the IANA database."),
+    AfterValidator(_known),
+]
+RotaTime = Annotated[
+    Moment, Field(description=f"A time from {YEARS[0]} to {YEARS[-1]} in UTC."), AfterValidator(_in_years)
+]
 ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["08:00"])]
 
 

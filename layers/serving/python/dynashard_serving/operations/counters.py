@@ -41,7 +41,7 @@ class Change(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    amount: Annotated[int, Field(ge=1, lt=10**38, description="By how much.")] = 1
+    amount: Annotated[int, Field(ge=1, lt=10**38, description="By how much. The sum has at most 38 digits.")] = 1
 
 
 class ValueWanted(BaseModel):

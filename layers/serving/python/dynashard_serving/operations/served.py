@@ -198,12 +198,16 @@ class Served:
         return found
 
     def ranged_fields(self, index: str | None) -> Mapping[str, tuple[str, ...]]:
-        """The first sort fields of a listing that no filter is declared for, with the operators that read a range."""
+        """The first sort fields of a listing that no filter is declared for, with the operators that read a range.
+
+        None comes after a partition field: what chooses a partition, such as a day, does not choose a sort key.
+        """
         from dynashard.reads.operators import ranged_words  # noqa: PLC0415 - only for listings
 
         template = self.definition.sort if index is None else self.indexes[index].sort
-        taken = {*self.partition_fields(index), *self.exposed.filters, *RESERVED, TENANT}
-        names = [name for name in template.fields[: len(template.first_fields) + 1] if name not in taken]
+        partition, taken = self.partition_fields(index), {*self.exposed.filters, *RESERVED, TENANT}
+        reached = takewhile(lambda name: name not in partition, template.fields[: len(template.first_fields) + 1])
+        names = [name for name in reached if name not in taken]
         found = {name: ranged_words(self.definition, template, name) for name in names}
         return {name: words for name, words in found.items() if words}
 

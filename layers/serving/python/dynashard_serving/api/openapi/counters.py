@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from pydantic import create_model
 
+from dynashard.entity import definition
 from dynashard_patterns.counters import bounds_of
 from dynashard_serving.api.counters import VERBS, CounterPaths
 from dynashard_serving.api.openapi.parts import (
@@ -17,6 +18,7 @@ from dynashard_serving.api.openapi.parts import (
     parameters_of,
     sentence,
 )
+from dynashard_serving.api.openapi.schemas import CONTROLS, refused_by_keys, text_without
 from dynashard_serving.api.openapi.security import secured
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import ServedCounter
@@ -38,7 +40,7 @@ def counters_described(served: ServedCounter) -> Described:
         found[paths.one] = {"parameters": described.key(), **operations}
     for verb in VERBS:
         if verb in served.operations:
-            found[paths.changing(verb)[0]] = {"parameters": described.key(), "post": described.change(verb)}
+            found[paths.changing(verb)[0]] = {"parameters": described.key(changed=True), "post": described.change(verb)}
     return Described(found, described.schemas())
 
 
@@ -50,12 +52,16 @@ class _Counters:
         self._key = key_model(served.counter)
         self._is = sentence(served.counter).partition(".")[0]
 
-    def key(self) -> list[Schema]:
-        """The parameters of a counter's path."""
+    def key(self, *, changed: bool = False) -> list[Schema]:
+        """The parameters of a counter's path; a counter that is `changed` must be one whose value a URL can ask for."""
         found = []
         for parameter in parameters_of(self._key):
-            text = parameter["description"] or f"The {parameter['name']} of the counter."
-            found.append({**parameter, "in": "path", "required": True, "description": text})
+            name, schema = parameter["name"], dict(parameter["schema"])
+            text = parameter["description"] or f"The {name} of the counter."
+            if schema.get("type") == "string" and not {"format", "pattern", "enum"} & schema.keys():
+                refused = refused_by_keys(definition(self._served.counter), name) + (f"?{CONTROLS}" if changed else "")
+                schema["pattern"] = text_without(refused)
+            found.append({**parameter, "schema": schema, "in": "path", "required": True, "description": text})
         return found
 
     def schemas(self) -> dict[str, Schema]:

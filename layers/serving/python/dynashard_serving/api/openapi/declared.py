@@ -35,6 +35,7 @@ from dynashard_serving.api.openapi.parts import (
     several,
     singular,
 )
+from dynashard_serving.api.openapi.schemas import CONTROLS
 from dynashard_serving.api.openapi.security import secured, secured_family, secured_item_read
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
@@ -45,6 +46,8 @@ from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 
 _RIGHTS: Final = {"add": "create", "count": "list"}
 """The rights that operations of edges need, if they are called otherwise."""
+_ADDRESSABLE: Final = NODE.replace("[^:]", rf"[^:?{CONTROLS}]")
+"""A node that a URL can carry."""
 _EXAMPLE: Final = {"node": "User.9", "other": "User.12"}
 
 
@@ -147,6 +150,8 @@ class _Edges:
         words, name = self._words, self._name
         new = NewEdge.model_json_schema()
         new["description"] = f"The {words.doer} and the node to {words.verb}."
+        for end in new["properties"].values():
+            end["pattern"] = _ADDRESSABLE
         numbers: dict[str, Any] = {words.doing: (int, ...), f"{words.doer}s": (int, ...)}
         text = f"The number of nodes that a node {words.says}, and of its {words.doer}s."
         counts = create_model(f"{name}Counts", __doc__=text, **numbers)

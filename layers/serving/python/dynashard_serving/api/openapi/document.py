@@ -18,15 +18,20 @@ from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import Endpoint, FamilyListing, ServedCounter, ServedEdges, ServedRollUps
 from dynashard_serving.domain import Domain, declared
+from dynashard_serving.limits import MAX_PARAMETERS
 from dynashard_serving.operation_records import Operation as Record
 from dynashard_serving.operations.served import Served
 
-_DESCRIPTION: Final = """\
+_DESCRIPTION: Final = f"""\
 Every request except `GET /v1/health` needs a bearer token. The tenant comes from the claims of the token, never from a
 path or a body.
 
 Errors are problem documents (RFC 9457) with a stable `code`. Single items carry an `ETag` for conditional requests.
-A listing has ended when its `cursor` is null; a page may be short before that."""
+A listing has ended when its `cursor` is null; a page may be short before that.
+
+A query has at most {MAX_PARAMETERS} parameters. A partition field of the listed table or index takes no operators. An
+operator that reads a range of keys is for the first sort field without a value, and only in the table or the indexes
+that its description names. A field with operators counts as one without a value."""
 _INFO: Final[Schema] = {
     "title": "Dynashard API",
     "version": VERSION,

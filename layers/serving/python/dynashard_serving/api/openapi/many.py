@@ -20,7 +20,7 @@ from dynashard_serving.api.openapi.parts import (
 from dynashard_serving.api.response import JSON
 from dynashard_serving.documents import REVISION
 from dynashard_serving.exposure import UP_TO, Quota
-from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_MIXED, MAX_PATCH_OPERATIONS
+from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_MIXED, MAX_NAME_LENGTH, MAX_PATCH_OPERATIONS
 from dynashard_serving.operations.mixed_batches import MEMBERS
 from dynashard_serving.operations.served import Served
 
@@ -70,20 +70,37 @@ _RATE_LIMIT: Final[Schema] = {
     "RateLimit-Policy": {"schema": TEXT, "description": "The quota of a tenant: `q` requests in `w` seconds."},
     "RateLimit": {"schema": TEXT, "description": "`r` requests are left, for `t` seconds."},
 }
-_POINTER: Final[Schema] = {"type": "string", "pattern": "^(/.*)?$", "description": "A JSON Pointer, such as /title."}
+_POINTER: Final[Schema] = {
+    "type": "string",
+    "pattern": "^(/([^~]|~[01])*)?$",
+    "maxLength": MAX_NAME_LENGTH,
+    "description": "A JSON Pointer, such as /title.",
+}
+_PLACE: Final[Schema] = {
+    **_POINTER,
+    "pattern": "^/([^~]|~[01])*$",
+    "description": "A JSON Pointer to a field that the caller may set, such as /title, or into it.",
+}
+_VALUE: Final[Schema] = {"description": "Any JSON."}
+
+
+def _patching(*operations: str, **members: Schema) -> Schema:
+    properties = {"op": {"enum": list(operations)}, **members}
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
 _JSON_PATCH: Final[Schema] = {
     "type": "array",
     "description": "A JSON Patch (RFC 6902). It is done as a whole, or not at all.",
     "maxItems": MAX_PATCH_OPERATIONS,
     "items": {
-        "type": "object",
-        "required": ["op", "path"],
-        "properties": {
-            "op": {"enum": ["add", "remove", "replace", "move", "copy", "test"]},
-            "path": _POINTER,
-            "from": _POINTER,
-            "value": {"description": "Any JSON, for add, replace and test."},
-        },
+        "anyOf": [
+            _patching("add", "replace", path=_PLACE, value=_VALUE),
+            _patching("remove", path=_PLACE),
+            _patching("copy", path=_PLACE, **{"from": _POINTER}),
+            _patching("move", path=_PLACE, **{"from": _PLACE}),
+            _patching("test", path=_POINTER, value=_VALUE),
+        ]
     },
 }
 
@@ -102,10 +119,10 @@ def within(quota: Quota | None, paths: Mapping[str, Schema]) -> Mapping[str, Sch
     return paths
 
 
-def operator_parameters(served: Served, value_of: Callable[[str], Schema | None]) -> list[Schema]:
+def operator_parameters(served: Served, value_of: Callable[[str, str], Schema | None]) -> list[Schema]:
     """Return the query parameters with operators: of declared filters, and of the first sort fields of each listing.
 
-    `value_of` returns the schema of a field's value; None if a query cannot carry it.
+    `value_of` returns the schema of what a field is compared with by an operator; None if a query cannot carry it.
     """
     words: dict[str, dict[str, str]] = {
         name: dict.fromkeys(served.operators(name), "") for name in served.exposed.filters
@@ -120,7 +137,7 @@ def operator_parameters(served: Served, value_of: Callable[[str], Schema | None]
         query(f"{name}[{word}]", schema, _MEANINGS[word] + (f"{where}." if where else ""))
         for name, each in words.items()
         for word, where in each.items()
-        if word != "eq" and (schema := _operand(word, value_of(name))) is not None
+        if word != "eq" and (schema := _operand(word, value_of(name, word))) is not None
     ]
 
 
@@ -172,7 +189,8 @@ def batch_operation(served: Served, examples: Examples) -> Operation:
     name, nouns = served.entity.__name__, plural(served.exposed.path)
     text = (
         f"Does up to {MAX_MIXED} requests for {nouns}, each by itself as if it had been sent alone, in no order and in "
-        "no transaction. A create without an `idempotency_key` has one from the header of the batch and its place."
+        "no transaction. A wrong item or key is an outcome. A create without an `idempotency_key` has one from the "
+        "header of the batch and its place."
     )
     done = {"200": answer("An outcome for each request, in their order.", f"{name}Outcomes")}
     headline = (f"Read and write {nouns} in a batch", served.exposed.heading)

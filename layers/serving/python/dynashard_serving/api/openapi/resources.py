@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from dynashard.entity import WriteGuarantee
+from dynashard.reads.operators import COMPARISONS
 from dynashard_serving.api.body import JSON_PATCH, MERGE_PATCH
 from dynashard_serving.api.copy_wait import MOST_SECONDS
 from dynashard_serving.api.deferred_writes import PREFERENCE, WRITES, transacted
@@ -54,6 +55,8 @@ from dynashard_serving.exposure import COUNT_PARAMETERS
 from dynashard_serving.operation_records import Operation as Record
 from dynashard_serving.operations.served import Served
 
+_OF_KEYS: Final = ("pattern", "minLength")
+"""What keys and addresses demand of their texts."""
 _CHANGES: Final = ("404", "409", "412", "413", "415")
 
 
@@ -258,7 +261,7 @@ def _fields_chosen(served: Served, examples: Examples) -> list[Schema]:
     """The parameters that are fields, plain ones first."""
     return [
         *_field_parameters(served, examples),
-        *operator_parameters(served, lambda name: _operand(served, name, examples)),
+        *operator_parameters(served, lambda name, word: _operand(served, name, word, examples)),
     ]
 
 
@@ -333,9 +336,24 @@ def _query_schema(served: Served, name: str, examples: Examples) -> Schema:
     return schema
 
 
-def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
+def _operand(served: Served, name: str, word: str, examples: Examples) -> Schema | None:
+    """Return the schema of a value that a field is compared with; None if a query cannot carry it.
+
+    A filter compares with values that the field accepts, even those that no key can carry. The bound of a range of keys
+    need not be such a value, but where no text comes before it in a key, it is not empty if the field may not be.
+    """
     schema = _query_schema(served, name, examples)
-    return schema if _is_text(schema, examples) else None
+    if not _is_text(schema, examples):
+        return None
+    own = served.entity.model_json_schema()["properties"][name]
+    declared = {key for choice in (own, *own.get("anyOf", [])) for key in choice}
+    if name in served.exposed.filters or word not in COMPARISONS:
+        return {key: value for key, value in schema.items() if key not in _OF_KEYS or key in declared}
+    if schema.get("type") != "string" or "format" in schema:
+        return {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
+    sorts = (served.definition.sort, *(index.sort for index in served.indexes.values()))
+    first = {getattr(part, "name", None) for sort in sorts for part in sort.parts[:1]}
+    return key_text() if name in first and {*_OF_KEYS} & declared else {"type": "string"}
 
 
 def _is_text(schema: Schema, examples: Examples) -> bool:

@@ -18,6 +18,8 @@ from dynashard_serving.operations.served import Served
 
 _SPECIAL: Final = frozenset("\\]^-")
 """Characters that a class of a regular expression escapes."""
+CONTROLS: Final = r"\x00-\x1f\x7f-\x9f"
+"""Control characters, in a class of a regular expression."""
 PROBLEM: Final[Schema] = {
     "type": "object",
     "description": "An error (RFC 9457).",
@@ -224,7 +226,7 @@ def refused_by_address(served: Served, name: str) -> str:
     """Return the characters that no URL can carry in a field of the address: see `accepting.refuse_unaddressable`."""
     if name not in served.address:
         return ""
-    return ("?" if name == served.address[-1] else "?/") + r"\x00-\x1f\x7f-\x9f"
+    return ("?" if name == served.address[-1] else "?/") + CONTROLS
 
 
 def text_without(refused: str, begins: str = "") -> str:
