@@ -55,26 +55,47 @@ def test_a_patch_keeps_the_stored_expiry_and_a_put_counts_it_again(
     assert stored() == datetime(2127, 9, 1, tzinfo=UTC)
 
 
+def named(months: int) -> Any:
+    """Return the class with a unique value of one release."""
+
+    class Named(
+        Entity,
+        name="retained.v1.Named",
+        key=Key("{tenant}", "{id}"),
+        expires="expires_at",
+        unique="mail",
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+        at: datetime
+        mail: str
+        expires_at: Annotated[datetime | None, Retention("at", months=months), Field(validate_default=True)] = None
+
+    return Named
+
+
+@pytest.mark.parametrize("over", [False, True], ids=["put", "put over"])
+def test_a_put_over_an_item_that_was_read_counts_its_expiry_again(
+    wire: Transport, create_table: Callable[[], str], *, over: bool
+) -> None:
+    table, longer, shorter = create_table(), named(24), named(12)
+    db = Dynashard(
+        wire, table=table, cursor_keys=["a key that signs cursors"], topology=declared_counts(topology_table=None)
+    )
+    db.collection(longer).create(longer(**KEY, at=AT, mail="ada@x.org"))
+    items = db.collection(shorter)
+    read = items.get(KEY)
+
+    items.put(read.model_copy(update={"mail": "eve@x.org"}), over=read if over else None)
+
+    rows = wire.call("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+    assert [row["ExpiresAt"]["N"] for row in rows] == [f"{datetime(2127, 9, 1, tzinfo=UTC).timestamp():.0f}"] * 2
+
+
 def test_a_unique_value_stays_reserved_for_as_long_as_its_item_is_stored(
     wire: Transport, create_table: Callable[[], str]
 ) -> None:
-    def named(months: int) -> Any:
-        class Named(
-            Entity,
-            name="retained.v1.Named",
-            key=Key("{tenant}", "{id}"),
-            expires="expires_at",
-            unique="mail",
-            registry=Registry(),
-        ):
-            tenant: str
-            id: str
-            at: datetime
-            mail: str
-            expires_at: Annotated[datetime | None, Retention("at", months=months), Field(validate_default=True)] = None
-
-        return Named
-
     table, longer, shorter = create_table(), named(24), named(12)
     db = Dynashard(
         wire, table=table, cursor_keys=["a key that signs cursors"], topology=declared_counts(topology_table=None)

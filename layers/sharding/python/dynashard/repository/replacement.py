@@ -27,7 +27,7 @@ from dynashard.repository.conditions import Condition
 from dynashard.repository.list_alignment import aligned
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
 from dynashard.repository.write import Kind, Write
-from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import BORN, EXPIRES_AT, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
 
 _MOST_OF_CONDITION: Final = 3072
@@ -168,10 +168,11 @@ def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[
     """Return what `replacement` returns, for a write that demands the revision of the item `over` that was read.
 
     Fields that are equal in both are not written, and of objects only the members that differ. If that takes more than
-    an expression can hold, fields that differ are written as a whole.
+    an expression can hold, fields that differ are written as a whole. The expiry is always written: DynamoDB deletes
+    items at the stored time, of which a `Retention` may have made an earlier one for readers.
     """
-    before = _declared(entity, over)
-    fields = entity.attributes_of(entity.model.model_fields.keys() - entity.attachments.keys())
+    before = {name: value for name, value in _declared(entity, over).items() if name != EXPIRES_AT}
+    fields = entity.attributes_of(entity.model.model_fields.keys() - {*entity.attachments, entity.expires})
     unread = owned_attributes(entity) - {PK, SK, *fields}
     for deep in (True, False):
         updates = PathUpdates()
