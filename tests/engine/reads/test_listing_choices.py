@@ -1,6 +1,6 @@
 """Listings by fields that have one of a few values: others are refused in Python as they are over REST."""
 
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Any, Literal
 
 import pytest
@@ -25,11 +25,19 @@ class Level(IntEnum):
     HIGH = 2
 
 
+class Width(Enum):
+    NARROW = 1
+    WIDE = 2
+
+
 class Gate(
     Entity,
     name="choices.v1.Gate",
     key=Key("{tenant_id}", "{id}"),
-    indexes=[Index("GSI1", "by_state", partition="{tenant_id}:{state}", sort="{level}#{side}#{before}")],
+    indexes=[
+        Index("GSI1", "by_state", partition="{tenant_id}:{state}", sort="{level}#{side}#{before}"),
+        Index("GSI2", "by_floor", partition="{tenant_id}:{floor}", sort="{width}"),
+    ],
     registry=Registry(),
 ):
     tenant_id: str
@@ -38,6 +46,8 @@ class Gate(
     level: Level = Level.LOW
     side: Literal["left", "right"] = "left"
     before: State = State.SHUT
+    floor: Literal[1, 2] = 1
+    width: Width = Width.NARROW
 
 
 GOOD: list[dict[str, Any]] = [
@@ -45,12 +55,16 @@ GOOD: list[dict[str, Any]] = [
     {"state": State.OPEN, "level": Level.LOW},
     {"state": "open", "level": 1, "side": "left"},
     {"state": "open", "level": "1", "side": "left", "before": "shut"},
+    {"floor": 1, "width": Width.NARROW},
+    {"floor": 1, "width": 1},
+    {"floor": "1", "width": "1"},
 ]
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"state": "OPEN"}, "state"),
     ({"state": "open", "level": "3"}, "level"),
     ({"state": "open", "level": "1", "side": "up"}, "side"),
     ({"state": "open", "level": "1", "side": "left", "before": "ajar"}, "before"),
+    ({"floor": "3"}, "floor"),
 ]
 
 

@@ -5,6 +5,7 @@ first fields of its sort key. Sort fields choose the sort keys that begin with t
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,8 +24,8 @@ from dynashard.schema import MAX_SORT_KEY_BYTES
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
 """The arguments of listings that are not fields."""
 _OTHERS: Final = ("cursor", "workers")
-_FEW: Final = frozenset({"enum", "literal"})
-"""Kinds of schemas of values that are one of a few."""
+_FEW: Final = {"enum": "members", "literal": "expected"}
+"""Kinds of schemas of values that are one of a few, and where they have these."""
 Listed = EntityDefinition[Any] | IndexDefinition
 
 
@@ -256,21 +257,31 @@ def _typed(entity: EntityDefinition[Any], given: Mapping[str, Any]) -> Mapping[s
     No item has a key with it, so the listing would be empty.
     """
     values = entity.key_values(given)
-    for name in _choices(entity) & values.keys():
+    for name, numbers in _choices(entity).items():
+        if name not in values or (isinstance(value := values[name], str) and value in numbers):
+            continue
         try:
-            entity.assignment.check(name, values[name])
+            entity.assignment.check(name, value)
         except InvalidValueError as error:
             raise InvalidKeyError(str(error), field=name) from error
     return values
 
 
 @lru_cache(maxsize=1024)
-def _choices(entity: EntityDefinition[Any]) -> frozenset[str]:
-    """The fields that have one of a few values: of an enum, or of a `Literal`."""
+def _choices(entity: EntityDefinition[Any]) -> Mapping[str, frozenset[str]]:
+    """The fields that have one of a few values, of an enum or of a `Literal`, each with the texts of those numbers.
+
+    A key has a number as its text, so either may be given.
+    """
     from dynashard.compiled.schemas import value_schema  # noqa: PLC0415 - with the compiled readers
 
-    fields = model_schema(entity.model).fields
-    return frozenset(name for name, each in fields.items() if value_schema(each["schema"])["type"] in _FEW)
+    found: dict[str, frozenset[str]] = {}
+    for name, field in model_schema(entity.model).fields.items():
+        schema = value_schema(field["schema"])
+        if schema["type"] in _FEW:
+            choices = [each.value if isinstance(each, Enum) else each for each in schema[_FEW[schema["type"]]]]
+            found[name] = frozenset(str(each) for each in choices if isinstance(each, int))
+    return found
 
 
 def _key_fields(entity: EntityDefinition[Any]) -> set[str]:
