@@ -352,11 +352,36 @@ def test_lost_answer_does_not_leave_the_outcome_open(world: World, fault: Any, n
     assert list(due(world).values()) == ["1"]
 
 
-def test_unknown_outcome_names_the_item(world: World) -> None:
+@pytest.mark.parametrize(
+    ("how", "revision"), [("create", {"revision": "rev-1"}), ("delete", {}), ("batch", {"revision": "rev-2"})]
+)
+def test_unknown_outcome_names_the_item_and_the_revision_to_look_for(
+    world: World, how: str, revision: dict[str, str]
+) -> None:
+    at = {"tenant": "abc", "id": "1"}
+    if how == "delete":
+        world.of(Member).create(member("1", mail="ada@x.org"))
+    world.faults(lost_request("TransactWriteItems", nth=None))
+    members = world.of(Member)
+
+    if how == "batch":
+        [unknown] = members.try_batch_write([member("1", mail="ada@x.org")])
+    else:
+        with pytest.raises(OutcomeUnknownError) as raised:
+            members.create(member("1", mail="ada@x.org")) if how == "create" else members.delete(at)
+        unknown = raised.value
+
+    assert isinstance(unknown, OutcomeUnknownError)
+    assert unknown.details == {"resend": False, "key": at, **revision}
+
+
+def test_unknown_outcome_of_several_steps_names_none(world: World) -> None:
     world.faults(lost_request("TransactWriteItems", nth=None))
 
-    with pytest.raises(OutcomeUnknownError):
-        world.of(Member).create(member("1", mail="ada@x.org"))
+    with pytest.raises(OutcomeUnknownError) as raised:
+        world.transact(Create(member("1")), Create(member("2")))
+
+    assert raised.value.details == {"resend": False}
 
 
 def test_batch_writes_each_item_with_an_outcome_of_its_own(world: World) -> None:

@@ -13,13 +13,12 @@ from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
     InvalidValueError,
-    OutcomeUnknownError,
     RevisionMismatchError,
     WriteContendedError,
 )
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.item_access import ItemAccess
-from dynashard.repository.key_names import key_named, name_of
+from dynashard.repository.key_names import name_of
 from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, ExactlyOnce, KeyLike, Store, Written, write_operation
@@ -66,11 +65,7 @@ class ItemWrites(Generic[E]):
     @write_operation
     def create_with(self, item: E, companion: Companion) -> E:
         """Store an item in one transaction with an action on another table; see `Repository.create_with`."""
-        try:
-            return self._exactly_once.create(item, companion)
-        except OutcomeUnknownError as unknown:
-            unknown.key = key_named(self.entity, item)
-            raise
+        return self._exactly_once.create(item, companion)
 
     @write_operation
     def put(

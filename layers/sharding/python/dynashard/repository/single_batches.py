@@ -6,17 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic
 
 from dynashard.entity import ItemKey
-from dynashard.errors import DynashardError, InputError, NotFoundError, OutcomeUnknownError
+from dynashard.errors import DynashardError, InputError, NotFoundError
 from dynashard.repository.batch_item_writer import key_once
 from dynashard.repository.batches import Outcome
-from dynashard.repository.key_names import key_named
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.repository.store import E, KeyLike, Store
 
 if TYPE_CHECKING:
     from dynashard.repository.interface import SingleItems
 
-_Prepared = Callable[[], Outcome] | InputError
+_Prepared = Callable[[], object] | InputError
 """What does a write of a batch, or why it cannot be done."""
 
 
@@ -48,27 +47,23 @@ class SingleBatchWriter(Generic[E]):
         try:
             self._store.router.require_writable(entity, key_once(entity, seen, member))
             if item is None:
-                return partial(self._written, member, partial(self._remove, member))
+                return partial(self._remove, member)
             self._items.check(item)
         except InputError as error:
             return error
-        return partial(self._written, member, partial(self._items.put, item))
+        return partial(self._items.put, item)
 
     def _remove(self, key: KeyLike) -> None:
         """Delete an item, whether or not there is one."""
         with suppress(NotFoundError):
             self._items.delete(key)
 
-    def _written(self, member: KeyLike, write: Callable[[], object]) -> Outcome:
-        try:
-            write()
-        except OutcomeUnknownError as unknown:
-            unknown.key = key_named(self._items.entity, member)
-            return unknown
-        except DynashardError as error:
-            return error
-        return None
-
 
 def _done(prepared: _Prepared) -> Outcome:
-    return prepared if isinstance(prepared, InputError) else prepared()
+    if isinstance(prepared, InputError):
+        return prepared
+    try:
+        prepared()
+    except DynashardError as error:
+        return error
+    return None

@@ -12,7 +12,7 @@ from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueErr
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
-from dynashard.repository.key_names import name_of
+from dynashard.repository.key_names import key_named, name_of
 from dynashard.repository.projection import Reading
 from dynashard.repository.replacement import objects_read
 from dynashard.repository.reservations import NOTHING, Reserving, expiry_stored, fields_stored, reserving_of
@@ -89,6 +89,11 @@ class StepWrites:
     def name(self) -> str:
         """The name of the step's item in messages."""
         return name_of(self.entity, self._like)
+
+    @property
+    def named(self) -> dict[str, str | int]:
+        """The key of the step's item as errors list it."""
+        return key_named(self.entity, self._like)
 
     def stored(self, write: Write) -> Entity:
         """Return the item that a put has stored."""

@@ -70,7 +70,7 @@ class Transaction:
                 # All of them are asked: each item that is elsewhere is moved home, whatever became of the others.
                 visible = [participant.visible() for participant in (*self._participants, *self._guards)]
                 if not all(visible):
-                    raise answered_late("TransactWriteItems")
+                    raise self._naming(answered_late("TransactWriteItems"))
                 break
             throttles += isinstance(error, ThrottledError)
             if isinstance(error, OutcomeUnknownError) or error.aws_code == _CANCELLED:
@@ -159,13 +159,22 @@ class Transaction:
         except EngineError as failed:
             if failed.aws_code == TOKEN_MISMATCH:
                 return True
-            raise OutcomeUnknownError(
+            unknown = OutcomeUnknownError(
                 "The transaction may have been done, or may still be: no usable answer came. Read what it writes "
                 "before you send it again.",
                 operation=error.operation,
                 aws_code=error.aws_code,
-            ) from failed
+            )
+            raise self._naming(unknown) from failed
         return False
+
+    def _naming(self, unknown: OutcomeUnknownError) -> OutcomeUnknownError:
+        """Return the error with the item of the one step and the revision to look for; of several, none is named."""
+        if len(self._participants) == 1:
+            [participant] = self._participants
+            unknown.key = participant.writes.named
+            unknown.revision = participant.prepared.write.revision or None
+        return unknown
 
     def _learn(
         self, cancelled: TransactionCanceledError, refused: Sequence[_Refused], reserved: Sequence[CancellationReason]
