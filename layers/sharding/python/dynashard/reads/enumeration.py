@@ -223,7 +223,7 @@ class Enumeration:
         if self._rows.upgrades:
             filters = filters.passing_older(max(each.versions.number for each in self._decoders.values()))
         if chosen is not None and not any(each.needs_whole(chosen) for each in self._decoders.values()):
-            fields: tuple[str, ...] | None = _chosen(query.entity, tuple(chosen), query.index)
+            fields: tuple[str, ...] | None = _chosen(query.entity, tuple(chosen))
         else:
             fields = self._whole_items() if projected else None
         if fields is not None and (dedup := self.dedup) is not None:
@@ -242,13 +242,9 @@ class Enumeration:
 
 
 @lru_cache(maxsize=256)
-def _chosen(entity: EntityDefinition[Any], fields: tuple[str, ...], index: str | None) -> tuple[str, ...]:
-    """Return the attributes of chosen fields, and of the fields of the keys: an item that contradicts them is left out.
-
-    `index` is the one that is listed; None for the table.
-    """
-    partition = () if index is None else entity.indexes[index].partition.fields
-    return entity.attributes_of(dict.fromkeys((*fields, *entity.key_fields, *partition)))
+def _chosen(entity: EntityDefinition[Any], fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the attributes of chosen fields, and of the fields of the key: an item that contradicts it is left out."""
+    return entity.attributes_of(dict.fromkeys((*fields, *entity.key_fields)))
 
 
 def _counts(view: View) -> str:
