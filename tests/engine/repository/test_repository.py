@@ -22,6 +22,22 @@ pytestmark = pytest.mark.engine
 Attempts = list[tuple[type[InputError], Callable[[], object]]]
 
 
+class Sole(Entity, name="test.v1.Sole", key=Key("settings"), registry=Registry()):
+    size: int = 0
+
+
+def test_an_entity_without_fields_in_its_key_has_one_item(world: World) -> None:
+    soles = world.of(Sole)
+
+    soles.create(Sole(size=1))
+    with pytest.raises(AlreadyExistsError):
+        soles.create(Sole(size=2))
+    soles.put(Sole(size=3))
+
+    assert soles.get({}).size == 3
+    assert [each.size for each in soles.list({})] == [3]
+
+
 def test_created_item_is_stored_in_the_published_format(world: World) -> None:
     created = world.people.create(person(team="eng", rank=7, until=NOON + timedelta(days=1, microseconds=5)))
 
