@@ -37,6 +37,24 @@ def test_the_tarball_holds_what_a_program_needs_and_nothing_else(tarball: Path) 
     assert names == {"package.json", "README.md", *compiled}
 
 
+def test_the_name_of_the_package_leads_to_its_module_and_its_types(tarball: Path, tmp_path: Path) -> None:
+    modules = tmp_path / "node_modules"
+    modules.mkdir()
+    with tarfile.open(tarball) as packed:
+        packed.extractall(tmp_path, filter="data")
+    place = (tmp_path / "package").rename(modules / "dynashard-client")
+    for name in json.loads((place / "package.json").read_text())["dependencies"]:
+        (modules / name).symlink_to(ROOT / "node_modules" / name)
+    resolve = 'console.log(import.meta.resolve("dynashard-client"))'
+    imports = 'const client = await import("dynashard-client"); console.log(typeof client.createClient)'
+
+    types = run("node", "--conditions=types", "--input-type=module", "--eval", resolve, cwd=tmp_path)
+    created = run("node", "--input-type=module", "--eval", imports, cwd=tmp_path)
+
+    assert types.strip() == (place / "dist" / "index.d.ts").as_uri()
+    assert created.strip() == "function"
+
+
 @pytest.mark.deep
 def test_a_program_that_installs_the_tarball_type_checks_and_runs(
     tarball: Path, local_stack: LocalProcess, tmp_path: Path
