@@ -1,4 +1,4 @@
-"""What models inside of an item compute, in documents as attackers write them. Others: see `test_api_derived_values`."""
+"""What models inside of an item compute, in documents that nobody reads. Others: see `test_api_derived_values`."""
 
 from typing import Annotated, Any, Literal
 
@@ -55,6 +55,8 @@ def test_the_work_does_not_double_with_each_level_of_models_that_hold_one_anothe
     assert given == {"id": "1", "when": nested(kind, 30)}
 
 
-@pytest.mark.parametrize("when", [None, 7, "either", [], [[{}]], {"kind": ["either"]}, {"kind": None, "inner": [{"x": 1}]}])
+@pytest.mark.parametrize(
+    "when", [None, 7, "either", [], [[{}]], {"kind": ["either"]}, {"kind": None, "inner": [{"x": 1}]}]
+)
 def test_what_is_of_another_type_stays_as_it_is(when: Any) -> None:
     assert without_computed(Rule, {"when": when}) == {"when": when}
