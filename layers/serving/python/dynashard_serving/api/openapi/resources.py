@@ -5,7 +5,6 @@ from copy import deepcopy
 from typing import Any, Final
 
 from dynashard.entity import WriteGuarantee
-from dynashard.reads.operators import COMPARISONS
 from dynashard_serving.api.body import JSON_PATCH, MERGE_PATCH
 from dynashard_serving.api.copy_wait import MOST_SECONDS
 from dynashard_serving.api.deferred_writes import PREFERENCE, WRITES, transacted
@@ -261,7 +260,7 @@ def _fields_chosen(served: Served, examples: Examples) -> list[Schema]:
     """The parameters that are fields, plain ones first."""
     return [
         *_field_parameters(served, examples),
-        *operator_parameters(served, lambda name, word: _operand(served, name, word, examples)),
+        *operator_parameters(served, lambda name: _operand(served, name, examples)),
     ]
 
 
@@ -336,7 +335,7 @@ def _query_schema(served: Served, name: str, examples: Examples) -> Schema:
     return schema
 
 
-def _operand(served: Served, name: str, word: str, examples: Examples) -> Schema | None:
+def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
     """Return the schema of a value that a field is compared with; None if a query cannot carry it.
 
     A filter compares with values that the field accepts, even those that no key can carry. The bound of a range of keys
@@ -347,7 +346,7 @@ def _operand(served: Served, name: str, word: str, examples: Examples) -> Schema
         return None
     own = served.entity.model_json_schema()["properties"][name]
     declared = {key for choice in (own, *own.get("anyOf", [])) for key in choice}
-    if name in served.exposed.filters or word not in COMPARISONS:
+    if name in served.exposed.filters:
         return {key: value for key, value in schema.items() if key not in _OF_KEYS or key in declared}
     if schema.get("type") != "string" or "format" in schema:
         return {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
