@@ -339,7 +339,8 @@ def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
     """Return the schema of a value that a field is compared with; None if a query cannot carry it.
 
     A filter compares with values that the field accepts, even those that no key can carry. The bound of a range of keys
-    need not be such a value, but where no text comes before it in a key, it is not empty if the field may not be.
+    need not be such a value if it is a text. Where no text comes before it in a key, it is not empty if the field may
+    not be.
     """
     schema = _query_schema(served, name, examples)
     if not _is_text(schema, examples):
@@ -349,7 +350,7 @@ def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
     if name in served.exposed.filters:
         return {key: value for key, value in schema.items() if key not in _OF_KEYS or key in declared}
     if schema.get("type") != "string" or "format" in schema:
-        return {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
+        return schema
     sorts = (served.definition.sort, *(index.sort for index in served.indexes.values()))
     first = {getattr(part, "name", None) for sort in sorts for part in sort.parts[:1]}
     return key_text() if name in first and {*_OF_KEYS} & declared else {"type": "string"}
