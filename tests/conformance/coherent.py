@@ -17,6 +17,8 @@ from ksuid import Ksuid
 _RANGE: Final = ("prefix", "from", "to")
 _KEYS: Final = "A range of keys of "
 _MOST: Final = 120
+_FREE: Final = {"type", "minLength", "maxLength", "title", "description", "examples"}
+"""What the schema of a field has that takes any short text."""
 _AT: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 Described = Mapping[str, str]
@@ -45,8 +47,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         if isinstance(body, dict):
             _make_body_coherent(body, case.path_parameters or {})
             if "op" in body and "path" in body:
-                # Paths that change an item begin with a field of it that may be set.
-                body |= {"op": "test", "value": None}
+                _make_patch_coherent(body, _text_of(case.operation))
             if case.method in {"PUT", "PATCH"}:
                 # The number of an item never changes.
                 body.pop("number", None)
@@ -75,6 +76,22 @@ def _described(operation: Any) -> Described:
     given = operation.definition.raw.get("parameters", ())
     parameters = [shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in given]
     return {each["name"]: each.get("description", "") for each in parameters}
+
+
+def _text_of(operation: Any) -> str | None:
+    """Return a field that a patch may set to any short text; None if the patched item has none."""
+    schema = operation.definition.raw["requestBody"]["content"]["application/merge-patch+json"]["schema"]
+    name = schema["$ref"].rpartition("/")[2]
+    fields = operation.schema.raw_schema["components"]["schemas"][name]["properties"].items()
+    return next((field for field, each in fields if each.get("type") == "string" and each.keys() <= _FREE), None)
+
+
+def _make_patch_coherent(operation: dict[str, Any], field: str | None) -> None:
+    """Let an operation of a JSON Patch change a field that may be set. A field that is required is not removed."""
+    if field is None or operation["op"] in ("remove", "test"):
+        operation |= {"op": "test", "value": None}
+    else:
+        operation |= {"path": f"/{field}", "from": f"/{field}", "value": "changed"}
 
 
 def _make_headers_coherent(headers: Any, described: Mapping[str, Any]) -> None:

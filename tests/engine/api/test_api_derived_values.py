@@ -291,6 +291,26 @@ def test_other_members_are_refused_as_before(caller: Caller, sent: dict[str, Any
     }
 
 
+@pytest.mark.parametrize(
+    ("operation", "width"),
+    [
+        ({"op": "test", "path": "/text", "value": "a 2"}, 2),
+        ({"op": "test", "path": "/size", "value": {"width": 2, "doubled": 4}}, 2),
+        ({"op": "copy", "from": "/size/doubled", "path": "/size/width"}, 4),
+        ({"op": "replace", "path": "/size/doubled", "value": 7}, 2),
+        ({"op": "remove", "path": "/size/doubled"}, 2),
+    ],
+)
+def test_the_paths_of_a_json_patch_are_those_of_what_a_get_answers(
+    caller: Caller, operation: dict[str, Any], width: int
+) -> None:
+    caller.put("/v1/boxes/1", {"label": "a", "size": {"width": 2}})
+
+    patched = caller.patch("/v1/boxes/1", [operation], headers=_JSON_PATCH)
+
+    assert (patched.status, patched.json["size"]) == (200, {"width": width, "doubled": 2 * width})
+
+
 def test_a_create_does_not_set_what_is_computed(caller: Caller) -> None:
     assert caller.post("/v1/boxes", {"id": "1", "text": "x"}).fields == {"text": "read_only"}
 

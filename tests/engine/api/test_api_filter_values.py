@@ -1,12 +1,16 @@
 """Values in a query string and a path, of types that JSON writes in another way than as text."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
+from openapi_schema_validator import OAS31Validator
+from pydantic import Field
 
 from dynashard import Entity, Key, Registry
 from dynashard.transport import Transport
-from dynashard_serving.declare import serve
+from dynashard_serving.api.openapi.document import document_of
+from dynashard_serving.declare import Exposed, serve
+from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 
@@ -21,6 +25,12 @@ class File(Entity, name="values.v1.File", key=Key("{tenant_id}", "{level:02d}#{i
     digest: bytes = b""
     mark: bytes | None = None
     rank: Literal[-1, 3] | None = None
+
+
+class Line(Entity, name="values.v1.Line", key=Key("{tenant_id}", "{seq:06d}#{id}"), registry=Registry()):
+    tenant_id: str
+    seq: Annotated[int, Field(ge=0, le=10)]
+    id: str
 
 
 @pytest.fixture
@@ -47,3 +57,16 @@ def test_a_number_that_is_a_choice_addresses_an_item(caller: Caller) -> None:
 @pytest.mark.parametrize(("query", "code"), [("level=2", "literal_error"), ("rank=03", "literal_error")])
 def test_another_number_is_refused(caller: Caller, query: str, code: str) -> None:
     assert list(caller.get("/v1/files", query=query).fields.values()) == [code]
+
+
+@pytest.mark.parametrize("value", [-1, 0, 10, 11])
+def test_the_document_has_the_bounds_of_numbers_that_begin_a_range(
+    transport: Transport, table: str, value: int
+) -> None:
+    lines = Exposed(Line, path="lines")
+    schema = document_of(domain_of(lines))["components"]["parameters"]["Line.seq.gte"]["schema"]
+
+    answer = caller_exposing(transport, table, lines).get("/v1/lines", query=f"seq[gte]={value}")
+
+    assert answer.status == (200 if 0 <= value <= 10 else 422)
+    assert OAS31Validator(schema).is_valid(value) is (answer.status == 200)

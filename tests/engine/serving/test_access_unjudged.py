@@ -194,7 +194,12 @@ def test_one_of_a_later_version_is_left_to_a_release_that_knows_it(ada: Caller, 
     assert ada.put(f"/v1/{path}/1", mine()).status == 201
     before = stored.spoil({"Ver": {"N": "2"}})
 
-    put = ada.put(f"/v1/{path}/1", mine(number=2))
+    answers = [
+        ada.put(f"/v1/{path}/1", mine(number=2)),
+        ada.get(f"/v1/{path}/1"),
+        ada.patch(f"/v1/{path}/1", {"number": 2}),
+        ada.delete(f"/v1/{path}/1"),
+    ]
 
-    assert (put.status, put.code) == (503, "newer_item")
+    assert [(each.status, each.code) for each in answers] == [(503, "newer_item")] * 4
     assert stored.rows == before

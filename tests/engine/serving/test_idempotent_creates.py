@@ -14,6 +14,7 @@ from dynashard import Entity, Key, Registry
 from dynashard.errors import (
     AlreadyExistsError,
     IdempotencyKeyReusedError,
+    InputError,
     ItemTooLargeError,
     NotUniqueError,
     OutcomeUnknownError,
@@ -34,8 +35,8 @@ from dynashard.testing.faults import (
 )
 from dynashard.topology import Phase
 from dynashard.transport import Wire, metered
-from dynashard_serving.documents import REVISION, Document
-from dynashard_serving.idempotency import KEPT_SECONDS
+from dynashard_serving.documents import REVISION, Document, validated
+from dynashard_serving.idempotency import KEPT_SECONDS, Attempt, IdempotentCreates
 from dynashard_serving.limits import LONGEST_SECONDS
 from tests.engine.patterns.attachment_world import Report
 from tests.engine.repository.late_world import outcome
@@ -216,6 +217,22 @@ def test_an_expired_record_is_ignored(scene: Scene) -> None:
     assert (replayed, last) == (True, first)
     assert (anew, new["id"] == first["id"]) == (False, False)
     assert len(scene.living()) == 2
+
+
+def test_an_expired_record_answers_no_create_that_must_not_begin(scene: Scene) -> None:
+    def refuse() -> None:
+        raise InputError("It is too late.")
+
+    created, _ = scene.create()
+    creates = IdempotentCreates(scene.records, scene.world.transport, clock=scene.world.clock)
+    attempt = Attempt("abc", "k", NOTE, validated(Note, NOTE), check=refuse)
+    scene.world.clock.at += KEPT_SECONDS
+    assert creates.run(attempt, scene.world.of(Note)) == (created, True)
+
+    # DynamoDB removes records days after they have expired.
+    scene.world.clock.at += 1
+    with pytest.raises(InputError):
+        creates.run(attempt, scene.world.of(Note))
 
 
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])

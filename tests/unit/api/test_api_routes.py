@@ -200,6 +200,12 @@ def test_missing_setting_is_named() -> None:
         ("GROWTH_COOLDOWN_SECONDS", "0"),
         ("GROWTH_COOLDOWN_SECONDS", "often"),
         ("GROWTH_QUIET_SECONDS", "299"),
+        ("GROWTH_QUIET_SECONDS", "nan"),
+        ("GROWTH_MOST_MINUTES", "0"),
+        ("GROWTH_MOVER_SHARE", "2"),
+        ("TOPOLOGY_CLOCK_SECONDS", "nan"),
+        ("TOPOLOGY_LEASE_SECONDS", "inf"),
+        ("MAX_QUERIES_PER_REQUEST", "inf"),
         ("CURSOR_KEYS", "secret"),
         ("CURSOR_KEYS", "[]"),
         ("CURSOR_KEYS", '[""]'),
@@ -215,6 +221,18 @@ def test_wrong_setting_is_named(name: str, value: str) -> None:
 
     with pytest.raises(ConfigurationError, match=name):
         Settings.from_env({**environ, name: value})
+
+
+def test_an_error_of_growth_names_the_variables_at_fault_alone() -> None:
+    environ = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "u", "IDEMPOTENCY_TABLE": "v", "CURSOR_KEYS": '["key"]'}
+
+    with pytest.raises(ConfigurationError) as mode:
+        Settings.from_env({**environ, "GROWTH_MODE": "perhaps"})
+    with pytest.raises(ConfigurationError) as share:
+        Settings.from_env({**environ, "GROWTH_MOVER_SHARE": "2"})
+
+    assert str(mode.value) == "GROWTH_MODE: growth mode is 'perhaps'; use on, dry_run, off"
+    assert str(share.value).startswith("GROWTH_MOST_MINUTES and GROWTH_MOVER_SHARE: growth most_minutes is 10 and")
 
 
 @pytest.mark.parametrize(("text", "lines"), [("INFO", 1), ("warning", 0)])

@@ -1,6 +1,7 @@
 """The growth policy: which throttles request a larger count, when, and which are only reported."""
 
 from asyncio import CancelledError
+from math import nan
 from threading import Barrier, Thread
 from typing import Any
 
@@ -432,6 +433,9 @@ def test_many_threads_make_one_request() -> None:
         {"mover_share": 0},
         {"mover_share": 1.01},
         {"cooldown_seconds": 60, "quiet_seconds": 59.9},
+        {"cooldown_seconds": nan},
+        {"quiet_seconds": nan},
+        {"most_minutes": nan},
     ],
     ids=str,
 )

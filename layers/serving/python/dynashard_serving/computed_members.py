@@ -31,7 +31,9 @@ def without_computed(model: type[BaseModel], document: Document) -> Document:
 
 def _given(value: Any, schemas: Sequence[Schema], definitions: _Definitions) -> Any:
     """Return a value that one of these schemas describes without what is computed."""
-    shapes = [shape for schema in schemas for shape in _shapes(schema, value, definitions)]
+    found = (shape for schema in schemas for shape in _shapes(schema, value, definitions))
+    # Each once: where models hold one another, their number would else grow with each level.
+    shapes = list({id(shape): shape for shape in found}.values())
     if isinstance(value, list):
         lists = [shape for shape in shapes if shape["type"] in _LISTS]
         inside = [[schema for shape in lists for schema in _items(shape, at)] for at in range(len(value))]

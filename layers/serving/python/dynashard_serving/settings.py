@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from math import isfinite
 from typing import Annotated, Any, Final, Self
 
 from msgspec import Struct
@@ -58,12 +60,12 @@ def number(name: str, text: str) -> float:
     """Read a number.
 
     Raises:
-        ConfigurationError: the text is not a number.
+        ConfigurationError: the text is not a finite number.
     """
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{name} is {text!r}: give a number") from error
+    with suppress(ValueError):
+        if isfinite(value := float(text)):
+            return value
+    raise ConfigurationError(f"{name} is {text!r}: give a number")
 
 
 def whole_number(name: str, text: str) -> int:
@@ -178,8 +180,10 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
         try:
             _ = self.growth
         except ConfigurationError as error:
-            variables = "GROWTH_MODE, GROWTH_COOLDOWN_SECONDS, GROWTH_QUIET_SECONDS, GROWTH_MOST_MINUTES"
-            raise ConfigurationError(f"{variables} or GROWTH_MOVER_SHARE cannot be used: {error}") from error
+            # The library names its settings as its own callers write them, such as `mover_share`.
+            of_growth = [each for each in self.__struct_fields__ if each.startswith("growth_")]
+            named = [each.upper() for each in of_growth if each.removeprefix("growth_") in str(error)]
+            raise ConfigurationError(f"{' and '.join(named)}: {error}") from error
 
     @property
     def measured_as(self) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 import orjson
@@ -33,11 +33,10 @@ def names_of_entities() -> Mapping[str, str]:
 
 
 class EventStream:
-    """Streams the events of a store. `names` returns what `names_of_entities` does."""
+    """Streams the events of a store."""
 
-    def __init__(self, store: EventStore, names: Callable[[], Mapping[str, str]] = names_of_entities) -> None:
+    def __init__(self, store: EventStore) -> None:
         self._store = store
-        self._names = names
 
     async def answer(self, request: Request) -> Response:
         """Stream events from now on, or after the number in `Last-Event-ID` or `since`; 0 is the beginning.
@@ -56,7 +55,7 @@ class EventStream:
         entity = query.get("entity")
         if entity is not None and _FULL not in entity:
             # A full name may be that of an entity that was declared after this process had started.
-            names = await asyncio.to_thread(self._names)
+            names = await asyncio.to_thread(names_of_entities)
             if entity not in names:
                 return _refused("entity", f"No entity is called {entity}. There are: {', '.join(sorted(names))}.")
             entity = names[entity]

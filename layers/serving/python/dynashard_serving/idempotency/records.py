@@ -120,9 +120,9 @@ class Records:
         self._transport.call("PutItem", self.first(record, now))
 
     def update(self, record: str, claim: str, expression: str, values: Wire) -> None:
-        """Update a record while it is under a claim; else raises `ConditionFailedError`, with what is stored."""
-        request = {"UpdateExpression": expression, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-        self._transport.call("UpdateItem", {**self._claimed(record, claim, values), **request})
+        """Update a record while it is under a claim; else raises `ConditionFailedError`."""
+        request = {**self._claimed(record, claim, values), "UpdateExpression": expression}
+        self._transport.call("UpdateItem", request)
 
     def remove(self, record: str, claim: str) -> None:
         """Remove a record while it is under a claim; else raises `ConditionFailedError`."""

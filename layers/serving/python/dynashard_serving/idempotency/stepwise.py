@@ -64,8 +64,6 @@ class StepwiseCreates:
             self._records.put_first(record, now)
         except ConditionFailedError as failed:
             found: Wire = dict(failed.item or {})
-            if found.get(CLAIM) == record[CLAIM]:
-                return record, False
             attempt.refuse_reused(found)
             if ANSWER in found:
                 return found, True
@@ -79,9 +77,8 @@ class StepwiseCreates:
         update, values = f"SET {CLAIM} = :new, {UNTIL} = :until", {":new": record[CLAIM], ":until": record[UNTIL]}
         try:
             self._records.update(record[IDEMPOTENCY_KEY]["S"], found[CLAIM]["S"], update, values)
-        except ConditionFailedError as failed:
-            if (failed.item or {}).get(CLAIM) != record[CLAIM]:
-                raise _in_progress() from None
+        except ConditionFailedError:
+            raise _in_progress() from None
         return {**record, PLAN: found[PLAN]}
 
     def _released(self, attempt: Attempt, claim: str, *, forget: bool) -> None:

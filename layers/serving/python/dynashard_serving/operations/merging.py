@@ -3,7 +3,7 @@
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, FieldError, NotFoundError, ValidationFailedError
 from dynashard.transactions import steps
-from dynashard_serving.documents import given_part, refuse_changed, unasked, validated_over
+from dynashard_serving.documents import given_part, refuse_changed, representation, unasked, validated_over
 from dynashard_serving.operations.accepting import refuse_past_expiry
 from dynashard_serving.operations.conditions import Conditions
 from dynashard_serving.operations.patching import document_after, fields_named
@@ -24,8 +24,9 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
         ValidationFailedError: with every field at fault.
     """
     request.conditions.demand(current.revision)
-    before = given_part(current)
-    document = served.given(document_after(served, before, current.revision, request.patch))
+    # The paths of a JSON Patch are those of what a read answers, with what is computed.
+    before = representation(current, current.revision) if isinstance(request.patch, list) else given_part(current)
+    document = served.given(document_after(served, before, request.patch))
     item = validated_over(served.entity, document, before)
     refuse_changed(item, request.key)
     if served.definition.expires in fields_named(request.patch):

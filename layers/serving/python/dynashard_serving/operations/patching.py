@@ -6,7 +6,7 @@ What applies a JSON Patch is loaded by the first one.
 from collections.abc import Collection
 from typing import Any
 
-from dynashard_serving.documents import REVISION, Document, patched, patched_fields
+from dynashard_serving.documents import Document, patched, patched_fields
 from dynashard_serving.operations.served import Served
 
 Patch = Document | list[Any]
@@ -38,7 +38,7 @@ def refuse_malformed(served: Served, patch: list[Any]) -> None:
     json_patches.refuse_malformed(patch, served.server_fields)
 
 
-def document_after(served: Served, before: Document, revision: str | None, patch: Patch) -> Document:
+def document_after(served: Served, before: Document, patch: Patch) -> Document:
     """Return the document of an item after a patch, with the attachments that it removes as None.
 
     Raises:
@@ -50,6 +50,6 @@ def document_after(served: Served, before: Document, revision: str | None, patch
 
     attachments = served.definition.attachments
     more = sum(each.max_bytes for each in attachments.values())
-    after = json_patches.patched({**before, REVISION: revision}, patch, more_bytes=more)
+    after = json_patches.patched(before, patch, more_bytes=more)
     removed = {name: None for name in attachments if name in before and name not in after}
     return {**after, **removed}

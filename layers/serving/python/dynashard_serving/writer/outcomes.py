@@ -51,7 +51,7 @@ class Tally:
     """The outcomes of a batch, for log and metrics. `lags` are seconds from acceptance to done, one a message.
 
     What waits for its own time is not counted as `left`, which says that the table does not keep up. What was refused
-    is counted nowhere: the caller reads why, and nobody has to do anything.
+    is counted nowhere, because its record says why to the caller.
     """
 
     stored: int = 0

@@ -40,12 +40,12 @@ class GrowthSettings:
     def __post_init__(self) -> None:
         if self.mode not in GROWTH_MODES:
             raise ConfigurationError(f"growth mode is {self.mode!r}; use {', '.join(GROWTH_MODES)}")
-        if self.cooldown_seconds <= 0 or self.quiet_seconds < self.cooldown_seconds:
+        if not 0 < self.cooldown_seconds <= self.quiet_seconds:
             raise ConfigurationError(
                 f"growth cooldown_seconds is {self.cooldown_seconds:g} and quiet_seconds {self.quiet_seconds:g}; the "
                 "first must be above 0, and the second not below it"
             )
-        if self.most_minutes <= 0 or not 0 < self.mover_share <= 1:
+        if not self.most_minutes > 0 or not 0 < self.mover_share <= 1:
             raise ConfigurationError(
                 f"growth most_minutes is {self.most_minutes:g} and mover_share {self.mover_share:g}; the first must be "
                 "above 0, and the second above 0 and at most 1"

@@ -119,10 +119,10 @@ def within(quota: Quota | None, paths: Mapping[str, Schema]) -> Mapping[str, Sch
     return paths
 
 
-def operator_parameters(served: Served, value_of: Callable[[str, str], Schema | None]) -> list[Schema]:
+def operator_parameters(served: Served, value_of: Callable[[str], Schema | None]) -> list[Schema]:
     """Return the query parameters with operators: of declared filters, and of the first sort fields of each listing.
 
-    `value_of` returns the schema of what a field is compared with by an operator; None if a query cannot carry it.
+    `value_of` returns the schema of what a field is compared with; None if a query cannot carry it.
     """
     words: dict[str, dict[str, str]] = {
         name: dict.fromkeys(served.operators(name), "") for name in served.exposed.filters
@@ -137,7 +137,7 @@ def operator_parameters(served: Served, value_of: Callable[[str, str], Schema | 
         query(f"{name}[{word}]", schema, _MEANINGS[word] + (f"{where}." if where else ""))
         for name, each in words.items()
         for word, where in each.items()
-        if word != "eq" and (schema := _operand(word, value_of(name, word))) is not None
+        if word != "eq" and (schema := _operand(word, value_of(name))) is not None
     ]
 
 

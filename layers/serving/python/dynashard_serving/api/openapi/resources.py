@@ -5,7 +5,6 @@ from copy import deepcopy
 from typing import Any, Final
 
 from dynashard.entity import WriteGuarantee
-from dynashard.reads.operators import COMPARISONS
 from dynashard_serving.api.body import JSON_PATCH, MERGE_PATCH
 from dynashard_serving.api.copy_wait import MOST_SECONDS
 from dynashard_serving.api.deferred_writes import PREFERENCE, WRITES, transacted
@@ -261,7 +260,7 @@ def _fields_chosen(served: Served, examples: Examples) -> list[Schema]:
     """The parameters that are fields, plain ones first."""
     return [
         *_field_parameters(served, examples),
-        *operator_parameters(served, lambda name, word: _operand(served, name, word, examples)),
+        *operator_parameters(served, lambda name: _operand(served, name, examples)),
     ]
 
 
@@ -336,21 +335,22 @@ def _query_schema(served: Served, name: str, examples: Examples) -> Schema:
     return schema
 
 
-def _operand(served: Served, name: str, word: str, examples: Examples) -> Schema | None:
+def _operand(served: Served, name: str, examples: Examples) -> Schema | None:
     """Return the schema of a value that a field is compared with; None if a query cannot carry it.
 
     A filter compares with values that the field accepts, even those that no key can carry. The bound of a range of keys
-    need not be such a value, but where no text comes before it in a key, it is not empty if the field may not be.
+    need not be such a value if it is a text. Where no text comes before it in a key, it is not empty if the field may
+    not be.
     """
     schema = _query_schema(served, name, examples)
     if not _is_text(schema, examples):
         return None
     own = served.entity.model_json_schema()["properties"][name]
     declared = {key for choice in (own, *own.get("anyOf", [])) for key in choice}
-    if name in served.exposed.filters or word not in COMPARISONS:
+    if name in served.exposed.filters:
         return {key: value for key, value in schema.items() if key not in _OF_KEYS or key in declared}
     if schema.get("type") != "string" or "format" in schema:
-        return {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
+        return schema
     sorts = (served.definition.sort, *(index.sort for index in served.indexes.values()))
     first = {getattr(part, "name", None) for sort in sorts for part in sort.parts[:1]}
     return key_text() if name in first and {*_OF_KEYS} & declared else {"type": "string"}
