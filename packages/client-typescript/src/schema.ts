@@ -2515,12 +2515,12 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["AccessKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["AccessCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             })[];
         };
         /**
@@ -2674,29 +2674,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["ArticleKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["ArticleCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["ArticleCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["ArticleKey"];
                 patch: components["schemas"]["ArticlePatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["ArticleKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -2892,29 +2892,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["ContactMethodKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["ContactMethodCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["ContactMethodCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["ContactMethodKey"];
                 patch: components["schemas"]["ContactMethodPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["ContactMethodKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -3169,29 +3169,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["EscalationPolicyKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["EscalationPolicyCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["EscalationPolicyCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["EscalationPolicyKey"];
                 patch: components["schemas"]["EscalationPolicyPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["EscalationPolicyKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -3550,29 +3550,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["IncidentKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["IncidentCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["IncidentCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["IncidentKey"];
                 patch: components["schemas"]["IncidentPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["IncidentKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -3884,29 +3884,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["LicenceKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["LicenceCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["LicenceCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["LicenceKey"];
                 patch: components["schemas"]["LicencePatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["LicenceKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -4022,29 +4022,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["LicensorKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["LicensorCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["LicensorCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["LicensorKey"];
                 patch: components["schemas"]["LicensorPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["LicensorKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -4210,29 +4210,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["MemberKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["MemberCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["MemberCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["MemberKey"];
                 patch: components["schemas"]["MemberPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["MemberKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -4442,29 +4442,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["NotificationKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["NotificationCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["NotificationCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["NotificationKey"];
                 patch: components["schemas"]["NotificationPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["NotificationKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -4660,29 +4660,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["NotificationRuleKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["NotificationRuleCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["NotificationRuleCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["NotificationRuleKey"];
                 patch: components["schemas"]["NotificationRulePatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["NotificationRuleKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -5118,7 +5118,7 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["OperationKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             }[];
         };
         /** OperationKey */
@@ -5252,12 +5252,12 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["OrderedAccessKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["OrderedAccessCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             })[];
         };
         /**
@@ -5402,29 +5402,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["OverrideKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["OverrideCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["OverrideCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["OverrideKey"];
                 patch: components["schemas"]["OverridePatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["OverrideKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -5615,7 +5615,7 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["ParticipationKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             }[];
         };
         /** ParticipationKey */
@@ -5747,29 +5747,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["PingKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["PingCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["PingCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["PingKey"];
                 patch: components["schemas"]["PingPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["PingKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -6125,29 +6125,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["ScheduleKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["ScheduleCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["ScheduleCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["ScheduleKey"];
                 patch: components["schemas"]["SchedulePatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["ScheduleKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -6358,29 +6358,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["ShiftKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["ShiftCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["ShiftCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["ShiftKey"];
                 patch: components["schemas"]["ShiftPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["ShiftKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -6560,29 +6560,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["TeamKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["TeamCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["TeamCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["TeamKey"];
                 patch: components["schemas"]["TeamPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["TeamKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**
@@ -6701,12 +6701,12 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["TimedAccessKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["TimedAccessCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             })[];
         };
         /**
@@ -6870,29 +6870,29 @@ export interface components {
                 /** @constant */
                 operation: "get";
                 key: components["schemas"]["UserKey"];
-                consistent?: boolean;
+                consistent?: boolean | null;
             } | {
                 /** @constant */
                 operation: "create";
                 item: components["schemas"]["UserCreate"];
-                idempotency_key?: string;
+                idempotency_key?: string | null;
             } | {
                 /** @constant */
                 operation: "put";
                 item: components["schemas"]["UserCreate"];
-                if_match?: string;
-                if_none_match?: string;
+                if_match?: string | null;
+                if_none_match?: string | null;
             } | {
                 /** @constant */
                 operation: "update";
                 key: components["schemas"]["UserKey"];
                 patch: components["schemas"]["UserPatch"] | components["schemas"]["JsonPatch"];
-                if_match?: string;
+                if_match?: string | null;
             } | {
                 /** @constant */
                 operation: "delete";
                 key: components["schemas"]["UserKey"];
-                if_match?: string;
+                if_match?: string | null;
             })[];
         };
         /**

@@ -109,7 +109,7 @@ class MixedBatches:
             try:
                 # Keys at fault are named by their request, not by their place among all keys that are read.
                 served.definition.key_of(served.key(each["key"], batch.tenant))
-                gets[each.get("consistent", False)].append(at)
+                gets[bool(each.get("consistent"))].append(at)
             except InputError as error:
                 found[at] = refusals.of(error)
         for consistent, places in gets.items():
@@ -127,7 +127,8 @@ class MixedBatches:
         given, tenant, caller = batch.requests[at], batch.tenant, batch.caller
         match given["operation"]:
             case "create":
-                key = given["idempotency_key"] if "idempotency_key" in given else _key_of(batch, at)
+                key = given.get("idempotency_key")
+                key = _key_of(batch, at) if key is None else key
                 create = Create(tenant, given["item"], None, key, batch.seconds, caller)
                 return self._writes.create(served, create).document
             case "put":
@@ -189,8 +190,7 @@ def _errors_in(given: Any, place: str) -> list[FieldError]:
     ]
     for name in members:
         kind, what = _KINDS[name]
-        absent = name not in given or (name in needed and given[name] is None)
-        if not absent and not isinstance(given[name], kind):
+        if given.get(name) is not None and not isinstance(given[name], kind):
             errors.append(FieldError(f"{place}.{name}", f"Use {what}.", "wrong_type"))
     return errors
 

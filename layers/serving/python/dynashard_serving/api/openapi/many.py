@@ -17,6 +17,7 @@ from dynashard_serving.api.openapi.parts import (
     query,
     ref,
 )
+from dynashard_serving.api.openapi.schemas import nullable
 from dynashard_serving.api.response import JSON
 from dynashard_serving.documents import REVISION
 from dynashard_serving.exposure import UP_TO, Quota
@@ -275,12 +276,13 @@ def _revision(served: Served, shown: Schema) -> Schema:
 
 
 def _request(operation: str, parts: Mapping[str, Any]) -> Schema:
-    members = MEMBERS[operation]
+    members = {name: parts[name] for name in MEMBERS[operation]}
     needed = [name for name in members if name in ("key", "item", "patch")]
+    others = {name: nullable(members[name]) for name in members if name not in needed}
     return {
         "type": "object",
         "required": ["operation", *needed],
-        "properties": {"operation": {"const": operation}, **{name: parts[name] for name in members}},
+        "properties": {"operation": {"const": operation}, **members, **others},
         "additionalProperties": False,
     }
 

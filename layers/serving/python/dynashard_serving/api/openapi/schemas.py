@@ -198,11 +198,12 @@ def _patch(settable: Schema) -> Schema:
     for name, value in settable["properties"].items():
         value.pop("default", None)
         if name not in required:
-            settable["properties"][name] = _nullable(value)
+            settable["properties"][name] = nullable(value)
     return settable
 
 
-def _nullable(schema: Mapping[str, Any]) -> Schema:
+def nullable(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema of a value that may also be null."""
     if {"type": "null"} in schema.get("anyOf", []):
         return dict(schema)
     return {"anyOf": [dict(schema), {"type": "null"}]}
