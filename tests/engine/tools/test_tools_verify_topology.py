@@ -107,10 +107,15 @@ def test_nothing_of_a_family_with_a_damaged_record_is_compared_or_mended(world: 
     assert world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"] == everything
 
 
-@pytest.mark.parametrize("key", [f"{USERS}:{TENANT}", f"{USERS}|GSI2", "gone.v1.Gone"])
-def test_records_of_partitions_of_indexes_and_of_other_entities_are_judged(world: ReshardWorld, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "count"),
+    [(f"{USERS}:{TENANT}", 3), (f"{USERS}|GSI2", 3), ("gone.v1.Gone", 4096), ("gone.v1.Gone|GSI1", 3)],
+)
+def test_records_of_partitions_of_indexes_and_of_other_entities_are_judged(
+    world: ReshardWorld, key: str, count: int
+) -> None:
     backend(world)
-    damage(world, key, {"number_of_shards": {"N": "3"}, "last_updated": {"N": "1"}})
+    damage(world, key, {"number_of_shards": {"N": str(count)}, "last_updated": {"N": "1"}})
 
     status, found = report(world)
     _, of_incidents = report(world, "incidents")
@@ -139,7 +144,14 @@ def test_records_that_are_right_are_counted_and_progress_is_not(world: ReshardWo
 
 
 def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(world: ReshardWorld) -> None:
-    for key, count in (("old.v1.Log", 12), ("old.v1.Log:abc", 7), ("old.v1.Log|GSI1", 12), ("old.v1.Log:xyz", 4096)):
+    counts = {
+        "old.v1.Log": 12,
+        "old.v1.Log:a|b": 7,
+        "old.v1.Log|GSI1": 12,
+        "old.v1.Log:xyz": 4096,
+        "gone.v1.Log:abc": 7,
+    }
+    for key, count in counts.items():
         history = {"shard_history": {"SS": [f"5:{count}"]}}
         damage(world, key, {"number_of_shards": {"N": str(count)}, **history})
 
