@@ -7,6 +7,7 @@ import pytest
 from domain.samples.incidents import Incident
 from domain.samples.users import User
 from dynashard.repository import RetryPolicy
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import TopologyTable
 from dynashard.transport.interface import Wire
 from dynashard_tools.verify.topology import damage_of
@@ -38,6 +39,10 @@ DAMAGED: Final[dict[str, tuple[Wire, str]]] = {
     "a history without times": (
         {"shard_history": {"SS": ["16"]}},
         "its history has 16, which is not a time with",
+    ),
+    "a digit that is no number": (
+        {"shard_history": {"SS": ["\N{SUPERSCRIPT TWO}:16"]}},
+        "its history has \N{SUPERSCRIPT TWO}:16",
     ),
     "a count of its history": ({"shard_history": {"SS": ["5:16", "4:9"]}}, "its history has 4:9"),
     "two counts at once": ({"shard_history": {"SS": ["5:8", "5:16"]}}, "its history has 2 counts since 5"),
@@ -159,3 +164,13 @@ def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(wor
 
     assert found.problems.keys() == {"old.v1.Log|GSI1", "old.v1.Log:xyz"}
     assert found.families == {"old.v1.Log"}
+
+
+def test_a_page_that_is_throttled_is_read_again(world: ReshardWorld) -> None:
+    damage(world, USERS, {"number_of_shards": {"N": "3"}})
+    wire = FaultyTransport(world.wire, [throttled("Scan")])
+
+    found = damage_of(wire, world.topology_table, {USERS: True}, lambda: iter([0.0]))
+
+    assert found.families == {USERS}
+    assert [call.request["ConsistentRead"] for call in wire.calls] == [True, True]
