@@ -1,18 +1,32 @@
 """`dynashard verify` names damaged topology records, and compares nothing by them."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
+from domain.samples.follows import FOLLOWS
 from domain.samples.incidents import Incident
+from domain.samples.participations import PARTICIPATIONS
+from domain.samples.plays import PLAYS
 from domain.samples.users import User
+from dynashard import Entity, definition
 from dynashard.repository import RetryPolicy
 from dynashard.testing.faults import FaultyTransport, throttled
-from dynashard.topology import TopologyTable
+from dynashard.topology import TopologyTable, family_of
 from dynashard.transport.interface import Wire
 from dynashard_tools.verify.topology import damage_of
 from tests.engine.tools.reshard_world import ReshardWorld
-from tests.engine.tools.verify_world import TENANT, backend, lose_a_user, report
+from tests.engine.tools.verify_world import (
+    TENANT,
+    backend,
+    leave_an_attachment,
+    lose_a_copy,
+    lose_a_user,
+    lose_half_an_edge,
+    lower_a_roll_up,
+    report,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -174,3 +188,29 @@ def test_a_page_that_is_throttled_is_read_again(world: ReshardWorld) -> None:
 
     assert found.families == {USERS}
     assert [call.request["ConsistentRead"] for call in wire.calls] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("fault", "model"),
+    [
+        (lose_a_copy, PARTICIPATIONS.of),
+        (lose_a_copy, PARTICIPATIONS.copy),
+        (lose_half_an_edge, FOLLOWS.model),
+        (lose_half_an_edge, FOLLOWS.counts),
+        (lower_a_roll_up, PLAYS.of),
+        (lower_a_roll_up, next(iter(PLAYS.into))),
+        (leave_an_attachment, Incident),
+    ],
+)
+def test_nothing_that_is_derived_by_a_damaged_record_is_compared_or_mended(
+    world: ReshardWorld, fault: Callable[[ReshardWorld], None], model: type[Entity]
+) -> None:
+    backend(world)
+    fault(world)
+    damage(world, family_of(definition(model)), {"number_of_shards": {"N": "4096"}})
+    before = world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]
+
+    status, found = report(world, "--mend")
+
+    assert (status, found["found"], found["mended"]) == (4, {"topology": 1}, {})
+    assert world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"] == before

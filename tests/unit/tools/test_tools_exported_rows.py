@@ -33,6 +33,7 @@ class Part(Entity, name="tools.v1.Part", key=Key("{shop}", "{id}"), registry=Reg
     image: bytes
     sold: bool
     number: int | None
+    maker: str | None = None
     size: Size
     tags: set[str]
     codes: list[int]
@@ -56,6 +57,7 @@ def part(**fields: Any) -> Part:
         "image": b"\x00\xffabcd",
         "sold": True,
         "number": 2**70,
+        "maker": "12",
         "size": Size(wide=1.5),
         "tags": {"b", "a"},
         "codes": [1, 2],
