@@ -54,7 +54,7 @@ DAMAGED: Final[dict[str, tuple[Wire, str]]] = {
         {"shard_history": {"SS": ["16"]}},
         "its history has 16, which is not a time with",
     ),
-    "a digit that is no number": (
+    "a digit without a number": (
         {"shard_history": {"SS": ["\N{SUPERSCRIPT TWO}:16"]}},
         "its history has \N{SUPERSCRIPT TWO}:16",
     ),
