@@ -155,6 +155,29 @@ def test_a_function_loads_all_of_its_modules_from_its_bundle(built: Path, name: 
     assert done.stdout.splitlines() == (["", "True True"] if name == "api" else ["aws_lambda_powertools"])
 
 
+OPENING = """
+import sys
+
+from boto3.session import Session
+
+for name in sys.argv[1:]:
+    print(Session().client(name, region_name="eu-west-1").meta.service_model.service_name)
+"""
+
+
+def test_a_client_of_every_bundled_service_opens_from_the_layers_alone(built: Path, tmp_path: Path) -> None:
+    if DEEP:
+        pytest.skip("the assets are for Lambda's machine")
+    path = [str(built / layer / "python") for layer in LAYERS]
+    program = f"import sys; sys.path[:0] = {path}{OPENING}"
+    command = [sys.executable, "-I", "-S", "-c", program, *sorted(SERVICES)]
+
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)  # noqa: S603 - our own interpreter
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == sorted(SERVICES)
+
+
 def test_every_time_zone_is_loaded_from_the_layer_without_those_of_the_machine(built: Path) -> None:
     program = (
         "import sys, zoneinfo; sys.path.insert(0, sys.argv[1]); zoneinfo.reset_tzpath([]); "

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dynashard import Collection, definition
+from dynashard import Collection, Entity, Key, Registry, Shards, definition
 from dynashard.errors import AlreadyExistsError
 from dynashard.repository import RetryPolicy
 from dynashard.testing.faults import meanwhile
@@ -164,3 +164,39 @@ def test_of_many_concurrent_creates_one_succeeds_and_the_others_leave_nothing(wo
     [winner] = created
     assert reports(world, wire).get(KEY, include=["details"]).details == large(winner, 10)
     assert versions(world) == pointed(world)
+
+
+def test_a_release_that_does_not_declare_a_field_sweeps_none_of_its_current_versions_in_any_phase(
+    moving: Moving,
+) -> None:
+    class Older(
+        Entity, name="test.v1.Report", key=Key(partition="{tenant}", sort="{id}"), shards=Shards(4), registry=Registry()
+    ):
+        tenant: str
+        id: str
+
+    resharder = moving.new(entities=(Report,))
+    expected, swept = {}, []
+    for number in range(8):
+        moving.of(Report).put(Report(id=f"first-{number}", details=[number]))
+    resharder.start(partition(Report), 8)
+    for step in range(60):
+        names = [f"first-{step % 8}", f"made-{step}"]
+        for name in names:
+            moving.of(Report).put(Report(id=name, details=[name, step]))
+            expected[name] = [name, step]
+        if step:
+            moving.of(Older).delete({"tenant": "abc", "id": f"made-{step - 1}"})
+            del expected[f"made-{step - 1}"]
+        moving.clock.now += 2 * GRACE_SECONDS
+        *_, done = sweep(moving.client().store, definition(Older), undeclared=["details"])
+        swept.append(done.removed)
+        if moving.step(partition(Report).key, resharder).kind == "done":
+            break
+
+    assert resharder.status(partition(Report)).count == 8
+    assert swept == [0, *[1] * (len(swept) - 1)]
+    reader = moving.of(Report)
+    assert {
+        name: reader.get({"tenant": "abc", "id": name}, include=["details"]).details for name in expected
+    } == expected

@@ -371,6 +371,22 @@ def test_a_purge_removes_what_fields_have_left_that_are_not_declared_any_more(
     assert found(data, f"{tenant}2", lambda _: None).total() == 8
 
 
+def test_rows_of_other_programs_are_the_tenants_by_their_keys_alone(backend: Backend, tenant: str) -> None:
+    rows = [
+        (f"task.v1.Task:{tenant}:0", "task.v1.Task~text"),
+        ("task.v1.Task:other:0", "task.v1.Task~text"),
+        (f"gone.v1.Gone~text:{tenant}:1", "gone.v1.Gone~text"),
+    ]
+    for key, kind in rows:
+        item = {PK: {"S": key}, SK: {"S": tenant}, TYPE: {"S": kind}}
+        backend.transport.call("PutItem", {"TableName": backend.table, "Item": item})
+    data = TenantData(backend.transport, backend.table, [Task])
+
+    held = [each for some in data.stored(tenant, lambda _: None) for each in some]
+
+    assert [each.key[PK]["S"] for each in held] == [f"task.v1.Task:{tenant}:0"]
+
+
 def test_an_export_reads_no_other_partitions_for_attachments_and_unique_fields(
     backend: Backend, db: Dynashard, tenant: str
 ) -> None:

@@ -1,17 +1,32 @@
 """`dynashard verify` names damaged topology records, and compares nothing by them."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
+from domain.samples.follows import FOLLOWS
 from domain.samples.incidents import Incident
+from domain.samples.participations import PARTICIPATIONS
+from domain.samples.plays import PLAYS
 from domain.samples.users import User
+from dynashard import Entity, definition
 from dynashard.repository import RetryPolicy
-from dynashard.topology import TopologyTable
+from dynashard.testing.faults import FaultyTransport, throttled
+from dynashard.topology import TopologyTable, family_of
 from dynashard.transport.interface import Wire
 from dynashard_tools.verify.topology import damage_of
 from tests.engine.tools.reshard_world import ReshardWorld
-from tests.engine.tools.verify_world import TENANT, backend, lose_a_user, report
+from tests.engine.tools.verify_world import (
+    TENANT,
+    backend,
+    leave_an_attachment,
+    lose_a_copy,
+    lose_a_user,
+    lose_half_an_edge,
+    lower_a_roll_up,
+    report,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -38,6 +53,10 @@ DAMAGED: Final[dict[str, tuple[Wire, str]]] = {
     "a history without times": (
         {"shard_history": {"SS": ["16"]}},
         "its history has 16, which is not a time with",
+    ),
+    "a digit without a number": (
+        {"shard_history": {"SS": ["\N{SUPERSCRIPT TWO}:16"]}},
+        "its history has \N{SUPERSCRIPT TWO}:16",
     ),
     "a count of its history": ({"shard_history": {"SS": ["5:16", "4:9"]}}, "its history has 4:9"),
     "two counts at once": ({"shard_history": {"SS": ["5:8", "5:16"]}}, "its history has 2 counts since 5"),
@@ -107,10 +126,15 @@ def test_nothing_of_a_family_with_a_damaged_record_is_compared_or_mended(world: 
     assert world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"] == everything
 
 
-@pytest.mark.parametrize("key", [f"{USERS}:{TENANT}", f"{USERS}|GSI2", "gone.v1.Gone"])
-def test_records_of_partitions_of_indexes_and_of_other_entities_are_judged(world: ReshardWorld, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "count"),
+    [(f"{USERS}:{TENANT}", 3), (f"{USERS}|GSI2", 3), ("gone.v1.Gone", 4096), ("gone.v1.Gone|GSI1", 3)],
+)
+def test_records_of_partitions_of_indexes_and_of_other_entities_are_judged(
+    world: ReshardWorld, key: str, count: int
+) -> None:
     backend(world)
-    damage(world, key, {"number_of_shards": {"N": "3"}, "last_updated": {"N": "1"}})
+    damage(world, key, {"number_of_shards": {"N": str(count)}, "last_updated": {"N": "1"}})
 
     status, found = report(world)
     _, of_incidents = report(world, "incidents")
@@ -139,7 +163,14 @@ def test_records_that_are_right_are_counted_and_progress_is_not(world: ReshardWo
 
 
 def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(world: ReshardWorld) -> None:
-    for key, count in (("old.v1.Log", 12), ("old.v1.Log:abc", 7), ("old.v1.Log|GSI1", 12), ("old.v1.Log:xyz", 4096)):
+    counts = {
+        "old.v1.Log": 12,
+        "old.v1.Log:a|b": 7,
+        "old.v1.Log|GSI1": 12,
+        "old.v1.Log:xyz": 4096,
+        "gone.v1.Log:abc": 7,
+    }
+    for key, count in counts.items():
         history = {"shard_history": {"SS": [f"5:{count}"]}}
         damage(world, key, {"number_of_shards": {"N": str(count)}, **history})
 
@@ -147,3 +178,39 @@ def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(wor
 
     assert found.problems.keys() == {"old.v1.Log|GSI1", "old.v1.Log:xyz"}
     assert found.families == {"old.v1.Log"}
+
+
+def test_a_page_that_is_throttled_is_read_again(world: ReshardWorld) -> None:
+    damage(world, USERS, {"number_of_shards": {"N": "3"}})
+    wire = FaultyTransport(world.wire, [throttled("Scan")])
+
+    found = damage_of(wire, world.topology_table, {USERS: True}, lambda: iter([0.0]))
+
+    assert found.families == {USERS}
+    assert [call.request["ConsistentRead"] for call in wire.calls] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("fault", "model"),
+    [
+        (lose_a_copy, PARTICIPATIONS.of),
+        (lose_a_copy, PARTICIPATIONS.copy),
+        (lose_half_an_edge, FOLLOWS.model),
+        (lose_half_an_edge, FOLLOWS.counts),
+        (lower_a_roll_up, PLAYS.of),
+        (lower_a_roll_up, next(iter(PLAYS.into))),
+        (leave_an_attachment, Incident),
+    ],
+)
+def test_nothing_that_is_derived_by_a_damaged_record_is_compared_or_mended(
+    world: ReshardWorld, fault: Callable[[ReshardWorld], None], model: type[Entity]
+) -> None:
+    backend(world)
+    fault(world)
+    damage(world, family_of(definition(model)), {"number_of_shards": {"N": "4096"}})
+    before = world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]
+
+    status, found = report(world, "--mend")
+
+    assert (status, found["found"], found["mended"]) == (4, {"topology": 1}, {})
+    assert world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"] == before

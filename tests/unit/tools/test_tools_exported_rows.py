@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, computed_field
+from pydantic import BaseModel, ValidationError, computed_field
 
 from dynashard import Entity, Key, Registry, created_at, definition
 from dynashard_serving.documents import representation, written
@@ -33,6 +33,7 @@ class Part(Entity, name="tools.v1.Part", key=Key("{shop}", "{id}"), registry=Reg
     image: bytes
     sold: bool
     number: int | None
+    maker: str | None = None
     size: Size
     tags: set[str]
     codes: list[int]
@@ -56,6 +57,7 @@ def part(**fields: Any) -> Part:
         "image": b"\x00\xffabcd",
         "sold": True,
         "number": 2**70,
+        "maker": "12",
         "size": Size(wide=1.5),
         "tags": {"b", "a"},
         "codes": [1, 2],
@@ -87,6 +89,19 @@ def test_every_value_of_an_export_is_read_as_it_was_written(tmp_path: Path, form
     [found] = read(path.read_bytes(), form)
 
     assert unstamped(found) == unstamped(item)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ['{""a"":1,""a"":2}', f'{{""a"":{"[" * 100_000}', f'{{""a"":{"9" * 5000}}}', '{""a"":NaN}', "{"],
+    ids=["a repeated name", "nested too deeply", "too many digits", "no number", "cut off"],
+)
+def test_a_cell_that_no_export_has_written_is_refused_as_a_text(cell: str) -> None:
+    columns = "shop,id,day,price,weight,image,sold,number,tags,codes,text,size,notes"
+    content = f'{columns}\r\nabc,1,2026-01-02,1,1,AA==,true,1,[],[],x,"{{""wide"":1}}","{cell}"\r\n'
+
+    with pytest.raises(ValidationError, match="1 validation error for Part\nnotes\n  Input should be a"):
+        read(content.encode(), "csv")
 
 
 def test_a_line_of_an_account_has_the_item_and_lines_of_other_entities_are_counted() -> None:

@@ -125,7 +125,7 @@ class Done:
         write_units: what it consumed.
         old: items whose epoch is not the newest of their partition.
         refused_before: lines that earlier attempts have left out.
-        others: lines of an export that are of other entities.
+        others: lines of an export that are of other entities, with those that earlier attempts have read.
         dry_run: whether it only checked.
     """
 

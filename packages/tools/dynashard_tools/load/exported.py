@@ -19,7 +19,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.entity.checks import plain_types
 from dynashard_serving.documents import REVISION, without
 from dynashard_tools.account.exporting import ENTITY, ITEM
-from dynashard_tools.load.rows import Row
+from dynashard_tools.load.rows import Row, json_value
 
 E = TypeVar("E", bound=Entity)
 _TEXTS: Final = (str, bytes, bool, int, float, Decimal, datetime, date, time, timedelta, UUID, Enum)
@@ -74,8 +74,9 @@ class ExportedRows(Generic[E]):
         if name not in self._json:
             return value
         try:
-            return json.loads(value)
-        except json.JSONDecodeError:
+            return json_value(value)
+        except (ValueError, RecursionError):
+            # A text, or what no export has written: the declaration decides whether the field may be a text.
             return value
 
 

@@ -141,11 +141,21 @@ def _json_row(line: int, text: str) -> Row:
         return Row(line, line, None, str(error))
 
 
+def json_value(text: str) -> Any:
+    """Return the value of a JSON text, with fractions as decimals.
+
+    Raises:
+        ValueError: it is not JSON, has a repeated name, or an integer of too many digits.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_once)
+
+
 def _json_object(text: str) -> dict[str, Any]:
     """Parse a line with the standard library, which can keep every digit and report a repeated name."""
     if not _is_utf8(text):
         raise ValueError(_NOT_UTF8)
-    value = json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_once)
+    value = json_value(text)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - wrong input, not a wrong call
     if _HALF.search(text) and not _is_utf8(json.dumps(value, ensure_ascii=False, default=str)):

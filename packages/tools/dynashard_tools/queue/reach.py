@@ -69,9 +69,8 @@ class Queues:
     ages: Ages
 
     def named(self, name: str) -> Queue:
-        """Return a queue by its name. Raises `CommandError` if there is none onto which messages can be put back."""
+        """Return the queue of some dead letters. Raises `CommandError` if they have none to be put back onto."""
         if name not in self.by_name:
-            self.dead_letters(name)
             about, cure = EVENTS.get(name, "events"), _CURES.get(name, "see what is on it")
             raise CommandError(
                 f"the dead letters of {name} are {about}, and have no queue to be put back onto: {cure}, then take "

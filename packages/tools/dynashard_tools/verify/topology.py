@@ -80,11 +80,16 @@ def damage_of(
                 # The table also holds the progress of movers and of backfills.
                 continue
             number += 1
-            powers = family is None or families[family] or "|" in key.removeprefix(family)
+            # Those of indexes always are. Nothing says it of partitions whose entity is not declared any more.
+            powers = _is_of_index(key) or (family is not None and families[family])
             if found := "; ".join(_problems(wire, powers=powers)):
                 problems[key] = found
                 damaged.add(family or key)
     return Damage(number, problems, frozenset(damaged))
+
+
+def _is_of_index(key: str) -> bool:
+    return "|" in key.partition(":")[0]
 
 
 def _problems(wire: Wire, *, powers: bool) -> Iterator[str]:
