@@ -12,12 +12,12 @@ from dynashard_serving.api.openapi.parts import (
     Schema,
     answer,
     answer_of_many,
+    nullable,
     operation,
     plural,
     query,
     ref,
 )
-from dynashard_serving.api.openapi.schemas import nullable
 from dynashard_serving.api.response import JSON
 from dynashard_serving.documents import REVISION
 from dynashard_serving.exposure import UP_TO, Quota

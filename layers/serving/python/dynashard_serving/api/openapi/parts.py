@@ -189,6 +189,13 @@ def page(schema: str) -> Schema:
     return answer_of_many("A page. It may be short; only a null cursor ends the listing.", schema, link)
 
 
+def nullable(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema of a value that may also be null."""
+    if {"type": "null"} in schema.get("anyOf", []):
+        return dict(schema)
+    return {"anyOf": [dict(schema), {"type": "null"}]}
+
+
 def page_of(item: Schema) -> Schema:
     """The schema of a page of such items."""
     cursor = {"type": ["string", "null"], "description": "Continues the listing; null ends it."}

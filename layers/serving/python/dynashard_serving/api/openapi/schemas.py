@@ -11,7 +11,7 @@ from dynashard.entity import EntityDefinition
 from dynashard_serving.api.listings import FamilyResource
 from dynashard_serving.api.openapi.components import DEFS, LOCAL, Components
 from dynashard_serving.api.openapi.many import schemas_of_many
-from dynashard_serving.api.openapi.parts import REF, Schema, page_of, ref
+from dynashard_serving.api.openapi.parts import REF, Schema, nullable, page_of, ref
 from dynashard_serving.documents import REVISION, TENANT
 from dynashard_serving.exposure import TYPE
 from dynashard_serving.operations.served import Served
@@ -200,13 +200,6 @@ def _patch(settable: Schema) -> Schema:
         if name not in required:
             settable["properties"][name] = nullable(value)
     return settable
-
-
-def nullable(schema: Mapping[str, Any]) -> Schema:
-    """Return the schema of a value that may also be null."""
-    if {"type": "null"} in schema.get("anyOf", []):
-        return dict(schema)
-    return {"anyOf": [dict(schema), {"type": "null"}]}
 
 
 def refused_by_keys(definition: EntityDefinition[Any], name: str) -> str:
