@@ -157,9 +157,11 @@ def test_records_that_are_right_are_counted_and_progress_is_not(world: ReshardWo
     printed = world.run("verify", "--only", "topology").out
 
     number = len(records(world)) - 1
+    without = world.run("verify", "pings", TENANT, "--day", "2026-11-27").out
     assert (status, found["found"], found["items"]) == (0, {}, 0)
     assert found["compared"] == {"topology": number}
     assert printed.startswith(f"{number} topology records: 0 found wrong; ")
+    assert without.startswith("0 items: 0 found wrong; ")
 
 
 def test_counts_of_modulo_need_not_be_powers_of_two_but_those_of_its_indexes(world: ReshardWorld) -> None:

@@ -140,8 +140,9 @@ def _line(finding: Finding, *, mend: bool) -> str:
 def _compared(report: Report) -> str:
     numbers = {"items": report.items} | {what: report.compared[part.value] for part, what in _COMPARED.items()}
     shown = ", ".join(f"{number:,} {what}" for what, number in numbers.items() if number)
-    # Each verification reads them.
-    return shown or f"{report.compared[Part.TOPOLOGY.value]:,} topology records"
+    # Each verification reads the topology records, but counts them only if it was to judge them.
+    judged = report.compared.get(Part.TOPOLOGY.value)
+    return shown or ("0 items" if judged is None else f"{judged:,} topology records")
 
 
 def _counts(report: Report, *, mend: bool) -> str:
