@@ -180,6 +180,23 @@ def test_growth_is_taken_back_until_writers_use_the_new_count(world: Moving, sta
     assert places(world)["new"] == place("new", 2)
 
 
+def test_the_way_back_from_fewer_shards_rewrites_the_entries_that_were_rewritten(world: Moving) -> None:
+    world.fill(Thing, 30, colour=lambda _: "red")
+    world.resharder.start(scope(), 8, rewrite=True)
+    world.finish(scope())
+    before = places(world)
+    world.resharder.start(scope(), 2, survey=False)
+    world.until(scope(), "move")
+    world.clock.now += TIMING.wait(TIMING.lease)
+    world.resharder.work(scope().key, 0, seconds=1e9)
+
+    world.resharder.abort(scope())
+    status = world.finish(scope())
+
+    assert (status.count, status.former, status.busy) == (8, [], False)
+    assert places(world) == before
+
+
 def test_rewriting_under_the_same_count_can_be_aborted_at_any_time(world: Moving) -> None:
     world.fill(Thing, 30, colour=lambda _: "red")
     world.resize(scope(), 16)
