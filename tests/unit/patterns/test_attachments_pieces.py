@@ -25,7 +25,7 @@ NAME: Final = definition(Beat).name
         (f"{NAME}~body", "session#123", None),
     ],
 )
-def test_a_part_of_an_attachment_is_told_by_its_type_and_its_key(kind: str, place: str, field: str | None) -> None:
+def test_a_part_of_an_attachment_has_its_type_and_its_place(kind: str, place: str, field: str | None) -> None:
     assert field_of(definition(Beat), {"Type": {"S": kind}, "PK": {"S": place}}) == field
 
 
