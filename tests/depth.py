@@ -76,11 +76,12 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that only the profile `deep` runs, by the markers `deep`, `one_face` and `sampled`.
 
     Parameters and ids decide which tests run. So every process chooses the same ones, in whatever order it has them.
+    CI runs everything under both faces.
     """
     if profile() == "deep":
         return []
     dropped = {item for item in items if item.get_closest_marker("deep")}
-    for faces in _grouped(items, "one_face", _without_face):
+    for faces in [] if os.environ.get("CI") else _grouped(items, "one_face", _without_face):
         dropped.update(sorted(faces, key=_drawn)[1:])
     left = [item for item in items if item not in dropped]
     for grid in _grouped(left, "sampled", _function):

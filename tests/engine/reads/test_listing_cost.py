@@ -15,7 +15,7 @@ from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, Counts, Note, World, tenant
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 ITEMS, PAGE, SHARDS = 1600, 50, 16
 

@@ -21,7 +21,7 @@ from tests.engine.reads.listing_world import (
     tenant,
 )
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 
 @pytest.fixture(scope="module")

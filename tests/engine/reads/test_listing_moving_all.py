@@ -22,7 +22,7 @@ from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_
 from tests.engine.repository.moving_world import Amid, Leased, Resize
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 KEPT = [Filter("kept", "=", value=True)]

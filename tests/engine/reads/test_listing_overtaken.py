@@ -15,7 +15,7 @@ from tests.engine.repository.late_world import client, moving_ids, things
 from tests.engine.resharding.mover_world import strays
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 TENANT: Final = {"tenant": "abc"}
 IDS: Final = [f"i{number:02d}" for number in range(24)]

@@ -30,7 +30,7 @@ from tests.engine.reads.listing_world import (
 )
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 MODELS: list[type[Entity]] = [Note, BareNote, ModuloNote]
 KEPT = [Filter("kept", "=", value=True)]

@@ -13,7 +13,7 @@ from dynashard.transport import metered
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import NOW, Counts, Note, World, alive, some_notes, tenant
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 SIZE = 300
 ODD: dict[str, dict[str, Any]] = {

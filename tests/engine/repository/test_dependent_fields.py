@@ -13,7 +13,7 @@ from dynashard.errors import InvalidKeyError, InvalidValueError, NotUniqueError,
 from dynashard.schema import PK
 from tests.engine.stored_things import World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 OWN = Registry()
 DECLARED: dict[str, Any] = {

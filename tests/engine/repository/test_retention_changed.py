@@ -11,7 +11,7 @@ from dynashard import Dynashard, Entity, Key, Registry, Retention, declared_coun
 from dynashard.transport import Transport, metered
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 AT = datetime(2126, 8, 15, tzinfo=UTC)
 LATER = datetime(2999, 1, 1, tzinfo=UTC)

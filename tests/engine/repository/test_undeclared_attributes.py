@@ -14,7 +14,7 @@ from tests.engine.repository.moving_states import STATES, build
 from tests.engine.repository.moving_things import Spot
 from tests.engine.stored_things import NOON, Note, World, person
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 FOREIGN = {
     "Newer": {"S": "field"},

@@ -18,7 +18,7 @@ from dynashard.testing.faults import Fault, lost_after, lost_answer, lost_reques
 from dynashard.transport import metered
 from tests.engine.stored_things import Note, World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEY = {"tenant": "a", "id": "1"}
 

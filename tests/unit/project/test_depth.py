@@ -98,7 +98,7 @@ def test_short(): ...
 """
 
 
-def collected(folder: Path, profile: str, *named: str) -> list[str]:
+def collected(folder: Path, profile: str, *named: str, ci: str = "") -> list[str]:
     (folder / "conftest.py").write_text(
         "from tests.conftest import pytest_collection_modifyitems\n"
         "def pytest_configure(config):\n"
@@ -109,7 +109,7 @@ def collected(folder: Path, profile: str, *named: str) -> list[str]:
     done = subprocess.run(  # noqa: S603 - our own tests
         [sys.executable, "-m", "pytest", "-q", "--collect-only", "-n0", "-p", "no:cacheprovider", *named],
         cwd=folder,
-        env={**os.environ, VARIABLE: profile, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, VARIABLE: profile, "CI": ci, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -156,6 +156,10 @@ def test_each_parameter_set_runs_under_one_face(by_default: list[str]) -> None:
     assert len(drawn) == len({(second, first) for _, second, first in drawn}) == 24
     assert {face for face, _, _ in drawn} == {"sync", "async"}
     assert len(parameters(by_default, "test_both_marks")) == 4
+
+
+def test_ci_runs_each_parameter_set_under_both_faces(tmp_path: Path) -> None:
+    assert len(parameters(collected(tmp_path, "default", ci="1"), "test_faces")) == 48
 
 
 @pytest.mark.deep
