@@ -115,8 +115,7 @@ def _sample(grid: Sequence[pytest.Item]) -> list[pytest.Item]:
     values = {item: _values(item) for item in grid}
     marker = grid[0].get_closest_marker("sampled")
     assert marker is not None
-    [one_of] = marker.args
-    fewest = -(-len(grid) // int(one_of))
+    fewest = -(-len(grid) // int(marker.args[0]))
     missing = set().union(*values.values())
     sizes = Counter(dimension for dimension, _ in missing)
     crossed = sum(size > 1 for dimension, size in sizes.items() if dimension != FACE) > 1
@@ -130,13 +129,19 @@ def _sample(grid: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def _values(item: pytest.Item) -> frozenset[tuple[int | str, str]]:
-    """Return the id of the value of each dimension: of each list of parameters, and of the face."""
+    """Return the id of the value of each dimension: of each list of parameters, and of the face.
+
+    The ids of one list have several dimensions if the marker names what separates them: `sampled(3, separator=" ")`.
+    """
     spec = getattr(item, "callspec", None)
     if spec is None:
         return frozenset()
     face = spec.params.get(FACE)
     # pytest only has the parts of an id here. Parts may contain its separator.
     parts = spec._idlist
+    marker = item.get_closest_marker("sampled")
+    if marker is not None and "separator" in marker.kwargs:
+        parts = [each for part in parts for each in part.split(marker.kwargs["separator"])]
     return frozenset((FACE if part == face else number, part) for number, part in enumerate(parts))
 
 

@@ -386,6 +386,7 @@ def test_details_are_read_on_request_and_stay_when_they_are_omitted(client: Clie
         incidents.get({"id": "i1"}, include=["title"])
 
 
+@pytest.mark.sampled(2)
 def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
     schedules = client.collection(Schedule)
     layer = Layer(users=["x" * 200] * 50, starts_at=datetime(2026, 11, 21, tzinfo=UTC))

@@ -87,6 +87,10 @@ def test_faces(face, first, second): ...
 @pytest.mark.parametrize("value", range(8))
 def test_both_marks(face, value): ...
 
+@pytest.mark.sampled(12, separator=" ")
+@pytest.mark.parametrize("value", [f"{first} {second}" for first in range(6) for second in "abcd"])
+def test_pairs(value): ...
+
 @pytest.mark.sampled(9)
 @pytest.mark.parametrize("value", [1])
 def test_one_at_least(value): ...
@@ -142,6 +146,13 @@ def test_each_value_of_a_grid_runs_and_no_more_parameter_sets_than_that_needs(by
         assert {each[second] for each in drawn} >= (set("abcd") if test == "test_grid" else set())
 
 
+def test_an_id_may_have_several_values(by_default: list[str]) -> None:
+    drawn = [each.split() for [each] in parameters(by_default, "test_pairs")]
+
+    assert len(drawn) == 6
+    assert ({first for first, _ in drawn}, {second for _, second in drawn}) == (set("012345"), set("abcd"))
+
+
 def test_one_dimension_is_not_covered_by_default_even_if_it_runs_under_both_faces(by_default: list[str]) -> None:
     drawn = parameters(by_default, "test_row")
 
@@ -164,7 +175,7 @@ def test_ci_runs_each_parameter_set_under_both_faces(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 def test_the_deep_profile_and_named_tests_run_all_parameter_sets(tmp_path: Path) -> None:
-    assert len(collected(tmp_path, "deep")) == 24 + 24 + 16 + 48 + 16 + 3
+    assert len(collected(tmp_path, "deep")) == 24 + 24 + 16 + 48 + 16 + 24 + 3
     assert collected(tmp_path, "default", "test_it.py::test_long") == ["test_long"]
 
 
