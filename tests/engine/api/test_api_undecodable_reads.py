@@ -331,6 +331,7 @@ def schedule(world: World) -> str:
     return str(world.caller.post("/v1/schedules", body).headers["location"])
 
 
+@pytest.mark.sampled(2)
 @WAYS
 @pytest.mark.parametrize("kind", [Override, Shift])
 def test_nobody_is_said_to_be_on_call_without_a_turn(

@@ -75,6 +75,7 @@ def test_a_round_robin_page_from_one_shard_is_one_query_without_surplus(measured
         assert partition.endswith(f":{shard}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["round_robin", "shard"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_a_full_listing_by_shard_reads_no_item_twice(measured: Measured, order: str, direction: str) -> None:

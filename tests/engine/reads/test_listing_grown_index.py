@@ -119,6 +119,7 @@ def test_an_entry_that_moves_between_two_queries_of_a_page_is_returned_once(worl
     assert sorted(note.id for note in items) == [note.id for note in notes]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_a_cursor_continues_exactly_while_an_index_grows_and_is_rewritten(

@@ -137,6 +137,7 @@ def test_an_expiry_costs_nothing_and_is_counted_again_by_a_get_and_a_put(
     assert (again.consumed.read_units, again.consumed.write_units) == (0.5, 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("handling", ["plain", "guarded", "exactly-once"])
 @pytest.mark.parametrize(
     "change",
