@@ -262,6 +262,7 @@ def test_a_page_20_seconds_later_skips_shards_unless_an_update_can_move_items(
     assert (second.consumed.requests < 64) is keeps
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_each_page_of_somebody_who_reads_slowly_takes_at_most_40_units_at_256_shards(world: World, seed: int) -> None:
     # The first page queries all shards, and most fences of the next ones are from it: 51 and 73 units for the fifth
@@ -289,6 +290,7 @@ def test_each_page_of_somebody_who_reads_slowly_takes_at_most_40_units_at_256_sh
     assert max(page.consumed.read_units for page in pages[1:]) <= 40
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("limit", [20, 50])
 def test_ordered_pages_of_large_items_read_less_than_twice_what_they_return(world: World, limit: int) -> None:
     world.counts = Counts(SHARDS)
