@@ -32,7 +32,7 @@ def tied(world: World) -> str:
     return of
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("index", INDEXES)

@@ -56,6 +56,7 @@ def test_an_item_that_expires_when_a_schedule_ends_may_have_lost_its_value(engin
     assert run_unique(engine_of_its_own, 7217).operations > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mutant", [*UNIQUE_MUTANTS, *LATE_UNIQUE_MUTANTS])
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []
