@@ -107,6 +107,7 @@ class Run:
     items: int
     counts: Sequence[int]
     seed: int
+    pause: float
     ledger: Ledger = field(default_factory=Ledger)
     stop: Event = field(default_factory=Event)
     newer: list[Event] = field(default_factory=list)
@@ -179,7 +180,7 @@ class Run:
         random, verdict, messages = Random(self.seed * 100 + number), self.verdict, self._process(CALCULATED)
         mine = sorted(self.ledger.lives)[number :: len(self.newer) - 1]
         old = True
-        while not self.stop.wait(_PAUSE):
+        while not self.stop.wait(self.pause):
             if old and self.newer[number].is_set():
                 old, messages = False, self._process(EPOCHS)
             act = random.random()
@@ -204,7 +205,7 @@ class Run:
         """List everything again and again; each page is that of a process with the declaration of the time."""
         random = Random(self.seed)
         old, new = self._process(CALCULATED), self._process(EPOCHS)
-        while not self.stop.is_set():
+        while not self.stop.wait(self.pause):
             started, seen, cursor = time.monotonic(), Counter[str](), None
             order = random.choice(("ordered", "round_robin", "shard"))
             while True:
@@ -239,8 +240,13 @@ class Run:
         self.verdict.invisible += sorted(alive - seen.keys())
 
 
-def run(items: int, *, counts: Sequence[int] = (16, 64), workers: int = 6, seed: int = 1) -> Verdict:
-    """Run on an engine of its own in memory; the count, 4 at first, grows to each of `counts` by an epoch."""
+def run(
+    items: int, *, counts: Sequence[int] = (16, 64), workers: int = 6, seed: int = 1, pause: float = _PAUSE
+) -> Verdict:
+    """Run on an engine of its own in memory; the count, 4 at first, grows to each of `counts` by an epoch.
+
+    Each worker waits for `pause` seconds after each call, or each listing.
+    """
     with ExitStack() as stack:
         port = stack.enter_context(port_of_engine_in_memory())
         wire = LeanWire(port)
@@ -248,7 +254,7 @@ def run(items: int, *, counts: Sequence[int] = (16, 64), workers: int = 6, seed:
         create_tables(wire)
         transport = connect(f"http://127.0.0.1:{port}", "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         stack.callback(transport.close)
-        return Run(transport, items, counts, seed).judged(workers)
+        return Run(transport, items, counts, seed, pause).judged(workers)
 
 
 def main() -> int:

@@ -185,6 +185,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_each_write_is_done_once_and_recorded_correctly_under_any_fault(

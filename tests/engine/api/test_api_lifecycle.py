@@ -77,6 +77,7 @@ def ways(transport: Transport, table: str, tmp_path: Path) -> Ways:
     return Ways(world, Service(commands_on(transport, table)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ALL)
 @pytest.mark.parametrize("operation", ["put", "update"])
 def test_a_transition_that_is_not_allowed_is_refused(ways: Ways, way: str, operation: str) -> None:
@@ -101,6 +102,7 @@ def test_a_transition_that_is_not_allowed_is_refused(ways: Ways, way: str, opera
     assert rest.get("/v1/incidents/i1", query="consistent=true").json["status"] == "TRIGGERED"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ALL)
 @pytest.mark.parametrize("operation", ["create", "put"])
 def test_a_number_that_is_taken_is_refused(ways: Ways, way: str, operation: str) -> None:

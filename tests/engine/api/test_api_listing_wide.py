@@ -32,6 +32,7 @@ def reading_of(shards: int) -> Any:
     return Reading
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shards", "length", "direction"), [(64, 27, "asc"), (256, 27, "asc"), (256, 1024, "desc"), (1024, 27, "asc")]
 )

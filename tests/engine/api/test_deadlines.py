@@ -102,6 +102,7 @@ def _sent(caller: Caller, silence: Silence, write: str, seconds: float, path: st
     return answer, silence.now - began
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seconds", [29.0, 6.0, 0.9])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_without_any_answer_is_unknown_within_the_time_of_its_function(
@@ -116,6 +117,7 @@ def test_a_write_without_any_answer_is_unknown_within_the_time_of_its_function(
     assert json.loads(answer["body"])["code"] == ("outcome_unknown" if silence.writes else "engine_unavailable")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seconds", [29.0, 6.0, 0.9])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_whose_reads_are_answered_ends_within_the_time_of_its_function(

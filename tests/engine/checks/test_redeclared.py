@@ -12,7 +12,7 @@ def nothing_was_wrong(verdict: Verdict) -> bool:
 
 
 def test_no_item_is_moved_lost_or_invisible_when_its_entity_is_declared_by_epochs() -> None:
-    verdict = run(500, counts=(16,), workers=3)
+    verdict = run(500, counts=(16,), workers=3, pause=0.1)
 
     assert nothing_was_wrong(verdict), verdict
     assert verdict.counts == [4, 16]

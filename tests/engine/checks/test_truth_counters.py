@@ -129,6 +129,7 @@ def unknown_parts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartReader, "read", first)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("broken", [no_floor, a_gift, unknown_parts])
 def test_a_broken_rule_is_found(broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch)

@@ -33,7 +33,7 @@ from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.clients.clients_on_engine import RESOURCES, WAYS, Served, lambda_client, served
 from tests.engine.raw_dynamodb import RawDynamoDB
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.sampled(2)]
 
 
 @pytest.fixture(scope="module")
@@ -305,6 +305,7 @@ def test_lasting_throttling_raises_its_own_error(
     assert len(backend.pauses) == 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("status", [502, 503, 504])
 def test_create_whose_answer_was_lost_is_done_once(
     users: Items[User], backend: Served, tenant: str, status: int
@@ -386,6 +387,7 @@ def test_details_are_read_on_request_and_stay_when_they_are_omitted(client: Clie
         incidents.get({"id": "i1"}, include=["title"])
 
 
+@pytest.mark.sampled(4)
 def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
     schedules = client.collection(Schedule)
     layer = Layer(users=["x" * 200] * 50, starts_at=datetime(2026, 11, 21, tzinfo=UTC))

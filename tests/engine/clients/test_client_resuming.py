@@ -211,6 +211,7 @@ def test_an_ordered_listing_comes_to_its_end_though_every_cursor_is_refused(outd
     assert ids([*users.items(order="ordered", limit=4, resume=True)]) == ids(USERS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("cursor", [None, OLDER], ids=["without a cursor", "with a refused one"])
 def test_an_ordered_listing_begins_after_an_item_that_the_caller_has(outdating: Outdate, cursor: str | None) -> None:
     users, _ = outdating(User)

@@ -206,6 +206,7 @@ def test_the_size_of_any_value_is_exact_to_the_byte(dynamodb: RawDynamoDB, share
     assert (exact, over) == (write_units(size), write_units(size + 1)) == (size / 1024, size / 1024 + 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("consistent", [False, True])
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=str)
 def test_a_read_is_billed_one_block_more_from_the_first_byte_over_4_kb(

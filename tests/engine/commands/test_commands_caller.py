@@ -35,6 +35,7 @@ def service(transport: Transport, table: str) -> Service:
     return Service(commands_on(transport, table, caller_required=True))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 @pytest.mark.parametrize("caller", [{}, {"caller": None}], ids=["left out", "null"])
 def test_a_request_that_does_not_say_for_whom_it_asks_is_refused(

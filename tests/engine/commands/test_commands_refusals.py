@@ -1,5 +1,6 @@
 """Direct invocation: requests that are refused, and what the refusal names."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +21,13 @@ from tests.engine.commands.commands_on_engine import Service, commands_on
 pytestmark = pytest.mark.engine
 
 
+@pytest.fixture(scope="module")
+def paths() -> Mapping[str, Any]:
+    """The paths of the OpenAPI document."""
+    found: Mapping[str, Any] = document_of(declared())["paths"]
+    return found
+
+
 def test_a_read_only_entity_refuses_changes(transport: Transport, table: str) -> None:
     service = Service(commands_on(transport, table, exposed=(Exposed(User, path="users", operations=READS),)))
 
@@ -29,7 +37,9 @@ def test_a_read_only_entity_refuses_changes(transport: Transport, table: str) ->
 
 
 @pytest.mark.parametrize("asked", [each for each in ENTITIES if not each.operations], ids=lambda each: each.path)
-def test_an_unsupported_operation_names_the_supported_ones(service: Service, asked: Exposed) -> None:
+def test_an_unsupported_operation_names_the_supported_ones(
+    service: Service, paths: Mapping[str, Any], asked: Exposed
+) -> None:
     name = definition(asked.entity).name
 
     error = service.error("update", entity=name)
@@ -44,7 +54,7 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
         "counter.v1.Receipt": "counter.v1.Receipt is not served, only by code that uses the layer.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
-    assert asked.route is None or asked.route in document_of(declared())["paths"]
+    assert asked.route is None or asked.route in paths
 
 
 def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:

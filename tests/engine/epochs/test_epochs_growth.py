@@ -83,6 +83,7 @@ def test_a_count_grows_while_items_are_written_and_nothing_moves(world: Epochs) 
     assert all(reader.get(tenant="abc", id=each).n == n for each, n in world.written.items())
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("limit", [3, 40, 1000])
@@ -196,6 +197,7 @@ def test_a_page_whose_budget_ends_before_it_asks_shards_that_had_ended_is_read_a
     assert pages[-1].cursor is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_a_listing_that_began_before_changes_continues_exactly(world: Epochs, order: str, direction: str) -> None:

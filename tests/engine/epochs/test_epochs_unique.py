@@ -79,6 +79,7 @@ def new_of(item: Badge) -> str:
     return item.id[:-1] + ("a" if item.id[-1] != "a" else "b")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("order", ["an older item has it", "a newer item has it"])
 def test_a_value_of_an_item_of_another_epoch_is_refused_until_it_is_left(world: Epochs, write: str, order: str) -> None:

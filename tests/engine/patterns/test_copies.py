@@ -205,6 +205,7 @@ def test_a_copy_whose_unique_value_another_copy_has_is_a_fault_of_its_source(wor
     assert (repaired.sources, repaired.unfit, repaired.drift) == (2, 1, Drift())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "TransactWriteItems"])
 @pytest.mark.parametrize("when", [meanwhile, afterwards], ids=["before", "after"])
 @pytest.mark.parametrize("fate", ["changed", "gone"])

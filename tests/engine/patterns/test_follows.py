@@ -234,6 +234,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("wrong", "error", "field"), WRONG)
 @pytest.mark.parametrize("operation", ["add", "remove", "find", "list", "count"])
 def test_an_invalid_node_is_refused(

@@ -207,6 +207,7 @@ class KilledError(BaseException):
     """The process is gone."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_a_batch_is_counted_once_when_its_counter_is_killed_at_any_transaction(

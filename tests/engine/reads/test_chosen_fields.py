@@ -94,6 +94,7 @@ def test_a_listing_reads_the_bytes_of_an_answer_alone(
     assert len(world.collection().list(partition, index=index, fields=fields).items) == 1
 
 
+@pytest.mark.one_face
 @pytest.mark.parametrize("fields", [None, ["size"]])
 def test_a_listing_leaves_nothing_to_the_garbage_collector(world: World, fields: list[str] | None) -> None:
     of = tenant()

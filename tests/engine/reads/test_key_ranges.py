@@ -19,7 +19,7 @@ from tests.depth import examples
 from tests.engine.reads.listing_world import CURSOR_KEYS
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 BEGIN: Final = datetime(2030, 1, 1, tzinfo=UTC)
 DAYS: Final = 6

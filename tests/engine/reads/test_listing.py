@@ -133,6 +133,7 @@ def test_unsharded_and_modulo_layouts_list_alike(
     assert (order != "ordered" and model is ModuloNote) or in_order(items, direction)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_items_beyond_a_megabyte_a_shard_are_listed_once(world: World, order: str, direction: str) -> None:
@@ -195,6 +196,7 @@ def test_a_listing_of_another_tenant_shows_nothing(world: World) -> None:
         assert listed(world.collection(), {"tenant": of[:-1]}, lambda: 10, order=order) == []
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("budget", [Budget(requests=1), Budget(read_units=0.1), Budget(requests=0)])
 def test_the_smallest_budget_makes_progress_if_no_item_passes_the_filter(

@@ -15,7 +15,7 @@ from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, Counts, Note, World, tenant
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 ITEMS, PAGE, SHARDS = 1600, 50, 16
 
@@ -75,6 +75,7 @@ def test_a_round_robin_page_from_one_shard_is_one_query_without_surplus(measured
         assert partition.endswith(f":{shard}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["round_robin", "shard"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_a_full_listing_by_shard_reads_no_item_twice(measured: Measured, order: str, direction: str) -> None:
@@ -261,6 +262,7 @@ def test_a_page_20_seconds_later_skips_shards_unless_an_update_can_move_items(
     assert (second.consumed.requests < 64) is keeps
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_each_page_of_somebody_who_reads_slowly_takes_at_most_40_units_at_256_shards(world: World, seed: int) -> None:
     # The first page queries all shards, and most fences of the next ones are from it: 51 and 73 units for the fifth
@@ -288,6 +290,7 @@ def test_each_page_of_somebody_who_reads_slowly_takes_at_most_40_units_at_256_sh
     assert max(page.consumed.read_units for page in pages[1:]) <= 40
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("limit", [20, 50])
 def test_ordered_pages_of_large_items_read_less_than_twice_what_they_return(world: World, limit: int) -> None:
     world.counts = Counts(SHARDS)

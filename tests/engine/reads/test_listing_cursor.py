@@ -24,7 +24,7 @@ from tests.engine.reads.listing_world import (
 )
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 DIRECTIONS = ["asc", "desc"]
 

@@ -16,7 +16,7 @@ from tests.engine.reads.listing_world import INDEXES, ORDERS, Note, World, liste
 from tests.engine.reads.test_listing_moving import INDEX_SPANS, check, notes_of, paged, questions
 from tests.engine.repository.moving_world import Leased, Resize
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 COUNTS = [((1,), 4), ((1,), 16), ((4,), 8), ((2,), 16), ((1, 4), 16), ((1, 2, 4), 8)]
 """Earlier counts, and the present one."""
@@ -119,6 +119,7 @@ def test_an_entry_that_moves_between_two_queries_of_a_page_is_returned_once(worl
     assert sorted(note.id for note in items) == [note.id for note in notes]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_a_cursor_continues_exactly_while_an_index_grows_and_is_rewritten(

@@ -21,7 +21,7 @@ from tests.engine.reads.listing_world import (
     tenant,
 )
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def tied(world: World) -> str:
     return of
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("index", INDEXES)
@@ -109,6 +109,7 @@ def test_every_matching_entry_is_listed_once_and_the_listing_ends(
     assert order != "ordered" or _sorted([item.rank for item in items], direction)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("index", INDEXES)
 def test_chosen_fields_of_an_index_are_listed_alone(world: World, order: str, index: str) -> None:

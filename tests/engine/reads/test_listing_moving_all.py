@@ -22,7 +22,7 @@ from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_
 from tests.engine.repository.moving_world import Amid, Leased, Resize
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 KEPT = [Filter("kept", "=", value=True)]
@@ -139,6 +139,7 @@ def test_an_entry_whose_index_key_changed_is_listed_only_under_the_new_one(world
     assert world.collection().count(partition, index="by_rank", start="b", end="c") == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("index", [None, "by_rank"])
 def test_filters_apply_to_the_item_and_not_to_its_marker(world: World, index: str | None, order: str) -> None:
@@ -157,6 +158,7 @@ def test_filters_apply_to_the_item_and_not_to_its_marker(world: World, index: st
     assert world.collection().count(partition, **asked) == len(items)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("index", ["by_rank", "by_rank_bare"])
@@ -194,6 +196,7 @@ class Asked(OneByOne):
         return self.inner.call_all(calls, concurrency=concurrency)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("index", [None, "by_rank"])
 def test_the_view_is_requested_before_every_round_trip(world: World, index: str | None, order: str) -> None:
@@ -212,6 +215,7 @@ def test_the_view_is_requested_before_every_round_trip(world: World, index: str 
     assert len(list(collection.scan(partition, index=index))) == collection.count(partition, index=index) == len(items)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_more_equal_entries_than_a_cursor_remembers_are_listed_completely(

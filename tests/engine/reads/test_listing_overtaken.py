@@ -15,7 +15,7 @@ from tests.engine.repository.late_world import client, moving_ids, things
 from tests.engine.resharding.mover_world import strays
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 TENANT: Final = {"tenant": "abc"}
 IDS: Final = [f"i{number:02d}" for number in range(24)]
@@ -54,6 +54,7 @@ def test_entries_with_equal_sort_keys_are_listed_once_across_a_whole_resize(
     assert found == IDS
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stage", ["prepare", "move", "settle"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_many_entries_with_one_sort_key_are_listed_once_though_a_resize_begins_among_them(
@@ -72,6 +73,7 @@ def test_many_entries_with_one_sort_key_are_listed_once_though_a_resize_begins_a
     assert sorted(found) == IDS
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_many_entries_with_one_sort_key_that_were_read_in_a_resize_are_not_listed_again_after_it(
@@ -224,6 +226,7 @@ class ReadsOfPairs(OneByOne):
         return self._inner.call(operation, request, resend=resend)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_markers_of_items_that_a_page_does_not_reach_cost_nothing(world: Moving, order: str, direction: str) -> None:

@@ -15,7 +15,7 @@ from dynashard.topology import Phase, View
 from tests.depth import examples
 from tests.engine.reads.listing_world import CURSOR_KEYS, ORDERS, World, tenant
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 
 class Event(

@@ -30,7 +30,7 @@ from tests.engine.reads.listing_world import (
 )
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 MODELS: list[type[Entity]] = [Note, BareNote, ModuloNote]
 KEPT = [Filter("kept", "=", value=True)]
@@ -147,6 +147,7 @@ def test_documents_are_made_without_stored_items(world: World) -> None:
     assert {type(item) for item in page.items} == {tuple}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fields", [None, ["id"], []])
 @pytest.mark.parametrize("model", MODELS)
 def test_a_scan_returns_what_decoding_stored_items_returns(

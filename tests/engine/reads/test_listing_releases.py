@@ -11,7 +11,7 @@ from dynashard.transport import Transport
 from tests.releases.golden import kept
 from tests.releases.listings import CASES, Case, opened, rest, store
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 Open = Callable[..., Dynashard]
 RELEASE, FORMAT_3 = "0.1.0", "cursor-format-3"

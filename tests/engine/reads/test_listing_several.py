@@ -35,7 +35,7 @@ from tests.engine.reads.teams_world import Copy, Incidents, Unstamped, asked
 from tests.engine.repository.moving_world import Amid, Leased, Resize
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 TEAMS = [f"team{n}" for n in range(7)]
 MINE = TEAMS[:5]

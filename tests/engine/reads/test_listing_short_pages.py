@@ -49,6 +49,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("phase", VIEWS)
 @pytest.mark.parametrize("order", ["ordered asc", "ordered desc", "round_robin asc", "shard desc"])
 def test_a_page_cut_short_at_a_marker_continues_with_its_item(

@@ -23,7 +23,7 @@ from tests.depth import examples
 from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, ORDERS, Counts, World, listed, tenant
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 
 def declare(name: str, shards: Shards, **key: Any) -> Any:

@@ -74,6 +74,7 @@ def test_all_entries_of_an_index_are_returned_once(world: World, notes: list[Not
     assert fields_of(items) == fields_of(note for note in notes if alive(note) and note.group == "g")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize(
     "span", [{"prefix": "a"}, {"start": "a5", "end": "b5"}, {"start": "b", "end": "b"}, {"end": "b"}], ids=str

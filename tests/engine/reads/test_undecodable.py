@@ -13,7 +13,7 @@ from dynashard.transport import metered
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import NOW, Counts, Note, World, alive, some_notes, tenant
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 SIZE = 300
 ODD: dict[str, dict[str, Any]] = {
@@ -64,6 +64,7 @@ def pages(items: Collection[Any], partition: Any, **asked: Any) -> tuple[list[st
     return found, left_out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("limit", [7, 1000])
 @pytest.mark.parametrize(
     "asked",
@@ -91,6 +92,7 @@ def test_every_listing_has_the_other_items_once_and_names_those_that_do_not_fit(
         assert found == sorted(fitting, reverse=asked.get("direction") == "desc")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["round_robin", "ordered"])
 @pytest.mark.parametrize("asked", [{}, {"fields": ["id", "size", "kept"]}], ids=str)
 def test_an_index_leaves_out_what_does_not_fit(

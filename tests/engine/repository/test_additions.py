@@ -47,6 +47,7 @@ def add(world: World, how: str, added: dict[str, Any]) -> None:
         assert found is None or found.model_dump() == world.of(Stock).get(id="1").model_dump()
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize(("added", "after"), ADDITIONS.values(), ids=ADDITIONS)
 def test_a_field_that_is_not_stored_counts_as_its_default(
@@ -105,6 +106,7 @@ def test_bounds_hold_from_the_default_on(world: World, stored: str) -> None:
     assert world.of(Lives).get(id="1").left == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bound", [float("nan"), float("inf"), Decimal("NaN"), Decimal("-Infinity")])
 @pytest.mark.parametrize("returns", [True, False])
 def test_a_bound_that_is_no_number_is_refused(world: World, bound: Any, *, returns: bool) -> None:

@@ -13,7 +13,7 @@ from dynashard.errors import InvalidKeyError, InvalidValueError, NotUniqueError,
 from dynashard.schema import PK
 from tests.engine.stored_things import World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 OWN = Registry()
 DECLARED: dict[str, Any] = {
@@ -165,6 +165,7 @@ def update(world: World, model: type[Any], how: str, **fields: Any) -> None:
         world.of(model).update({"tenant": "abc", "id": "1"}, set=fields, handling=how)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", DERIVED)
 @pytest.mark.parametrize("how", ["plain", "guarded", "exactly-once", "transaction"])
 def test_a_field_that_follows_another_is_written_with_it(world: World, model: type[Any], how: str) -> None:
@@ -180,6 +181,7 @@ def test_a_field_that_follows_another_is_written_with_it(world: World, model: ty
     assert items.create(model(id="2", mail="ADA")).address == "ada"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", DERIVED)
 @pytest.mark.parametrize("how", ["plain", "guarded", "exactly-once", "transaction"])
 def test_a_field_that_follows_another_stays_unique(world: World, model: type[Any], how: str) -> None:
@@ -251,6 +253,7 @@ READS: dict[str, Read] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 @pytest.mark.parametrize("lacking", [[], ["note", "ExpiresAt"]], ids=["as stored", "stored before a field"])
 def test_a_field_that_follows_others_is_read_by_itself_as_with_them(

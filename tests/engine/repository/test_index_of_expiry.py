@@ -8,7 +8,7 @@ import pytest
 from dynashard import Entity, Index, Key, Registry, Shards, Update
 from tests.engine.stored_things import World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 SECOND = datetime(2126, 1, 1, tzinfo=UTC)
 HALF = timedelta(milliseconds=500)

@@ -12,7 +12,7 @@ from tests.engine.repository.late_world import answered_late, client, judged, mo
 from tests.engine.resharding.mover_world import at
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 WRITES: dict[str, Any] = {
     "PutItem": lambda them: them.create(Thing(tenant="abc", id="new")),

@@ -11,7 +11,7 @@ from dynashard.transport import Transport
 from tests.engine.repository.late_world import client, moving_ids, reach, things
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 RESIZES: Final = {"growing": 8, "shrinking": 2}
 STAGES: Final = ("move", "settle", "sweep", "stable")

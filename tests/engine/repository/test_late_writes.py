@@ -25,7 +25,7 @@ from tests.engine.repository.late_world import (
 from tests.engine.resharding.mover_world import at
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Moving, Thing, moving_world
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 RESIZES = {"growing": 8, "shrinking": 2}
 

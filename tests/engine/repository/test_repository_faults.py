@@ -26,7 +26,7 @@ from dynashard.testing.faults import (
 )
 from tests.engine.stored_things import Account, Note, World, key, person
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 
 def test_create_whose_answer_was_lost_recognises_itself(world: World) -> None:

@@ -13,7 +13,7 @@ from tests.engine.repository.moving_states import STATES, after, build, helped, 
 from tests.engine.repository.moving_things import IDENTITY, PHASES, RESIZES, Spot
 from tests.engine.stored_things import Note, World, person
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 
 def note(text: str = "new") -> Note:

@@ -13,7 +13,7 @@ from tests.engine.faces import Meeting
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEY = {"tenant": "abc", "id": IDENTITY}
 PARTITION = "test.v1.Note:abc"

@@ -11,7 +11,7 @@ from tests.engine.repository.moving_things import Spot
 from tests.engine.repository.test_repository_model import IDS, Machine, identities
 from tests.engine.stored_things import Person, World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 COUNTS = [1, 2, 4, 8, 16]
 

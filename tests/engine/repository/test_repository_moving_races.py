@@ -24,7 +24,7 @@ from dynashard.topology import Phase, View
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEY = {"tenant": "abc", "id": IDENTITY}
 PARTITION = "test.v1.Note:abc"
@@ -261,6 +261,7 @@ def test_write_starts_again_when_the_phase_changes_between_its_steps(world: Worl
     assert (spot.at(spot.old) or {})["text"]["S"] == "gone", "settling marks what stands there and keeps it"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fresh", [Phase.MOVE, Phase.SETTLE, Phase.STABLE])
 @pytest.mark.parametrize("write", [write for _, write in WRITES.values()][:5], ids=list(WRITES)[:5])
 def test_a_marker_under_a_stable_view_shows_that_the_view_is_outdated(

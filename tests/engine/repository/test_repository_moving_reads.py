@@ -11,7 +11,7 @@ from dynashard.topology import Phase, View
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEY = {"tenant": "abc", "id": IDENTITY}
 PARTITION = "test.v1.Note:abc"

@@ -10,7 +10,7 @@ import pytest
 from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError
 from tests.engine.stored_things import World, key, person
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 WRITERS = 8
 

@@ -205,6 +205,7 @@ SUMS = pytest.mark.parametrize(
 """Additions to the longest numbers whose sums DynamoDB cannot store."""
 
 
+@pytest.mark.sampled(6)
 @SUMS
 @pytest.mark.parametrize("handling", ["plain", "guarded", "exactly-once"])
 def test_a_sum_that_dynamodb_cannot_store_is_refused_by_its_field(

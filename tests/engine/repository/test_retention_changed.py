@@ -11,7 +11,7 @@ from dynashard import Dynashard, Entity, Key, Registry, Retention, declared_coun
 from dynashard.transport import Transport, metered
 from tests.recording import RecordingTransport
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 AT = datetime(2126, 8, 15, tzinfo=UTC)
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
@@ -137,6 +137,7 @@ def test_an_expiry_costs_nothing_and_is_counted_again_by_a_get_and_a_put(
     assert (again.consumed.read_units, again.consumed.write_units) == (0.5, 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("handling", ["plain", "guarded", "exactly-once"])
 @pytest.mark.parametrize(
     "change",

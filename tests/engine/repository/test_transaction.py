@@ -135,6 +135,7 @@ REFUSED: dict[str, tuple[Callable[[str | None], Step], str]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_refused_step_undoes_all(world: World, case: str, number: int) -> None:

@@ -16,7 +16,7 @@ from tests.engine.repository.moving_states import states as complete_states
 from tests.engine.repository.moving_things import IDENTITY, PHASES, RESIZES, Spot
 from tests.engine.stored_things import Note, World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEY = {"tenant": "abc", "id": IDENTITY}
 FELLOW = {"tenant": "abc", "id": "fellow"}

@@ -16,7 +16,7 @@ from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
 from tests.seeds import found_again
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = (10, 30) if DEEP else (1, 12)

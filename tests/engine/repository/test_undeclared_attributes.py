@@ -14,7 +14,7 @@ from tests.engine.repository.moving_states import STATES, build
 from tests.engine.repository.moving_things import Spot
 from tests.engine.stored_things import NOON, Note, World, person
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 FOREIGN = {
     "Newer": {"S": "field"},
@@ -99,6 +99,7 @@ def test_nothing_of_an_expired_item_is_left_in_a_new_one(world: World, write: Ac
     assert getattr(written, "created", True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE, Phase.SETTLE])
 @pytest.mark.parametrize("write", ["put", "batch", "put in a transaction"])
 def test_a_write_keeps_it_in_every_phase_and_revives_nothing(world: World, phase: Phase, write: str) -> None:

@@ -335,6 +335,7 @@ def test_delete_leaves_the_reservation_of_another_alone(world: World) -> None:
     assert reservations(world) == {place: "2"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", [lost_answer, lost_request, repeated, conflict])
 @pytest.mark.parametrize("nth", [1, 2])
 def test_lost_answer_does_not_leave_the_outcome_open(world: World, fault: Any, nth: int) -> None:

@@ -21,7 +21,7 @@ from tests.engine.repository.late_world import client
 from tests.engine.repository.unique_things import Member, due, member, reservations
 from tests.engine.resharding.resharding_world import Moving, moving_world, partition
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 ROUNDS: Final = 1000 if profile() == "deep" else 8
 WRITERS: Final = 64

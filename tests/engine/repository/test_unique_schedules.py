@@ -13,7 +13,7 @@ from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
 from tests.seeds import found_again
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = (200, 100) if DEEP else (1, 25)
@@ -56,6 +56,7 @@ def test_an_item_that_expires_when_a_schedule_ends_may_have_lost_its_value(engin
     assert run_unique(engine_of_its_own, 7217).operations > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mutant", [*UNIQUE_MUTANTS, *LATE_UNIQUE_MUTANTS])
 def test_a_broken_rule_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     seeds = [CAUGHT_BY[mutant]] if mutant in CAUGHT_BY else []

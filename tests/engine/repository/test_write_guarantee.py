@@ -18,7 +18,7 @@ from dynashard.testing.faults import Fault, lost_after, lost_answer, lost_reques
 from dynashard.transport import metered
 from tests.engine.stored_things import Note, World
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEY = {"tenant": "a", "id": "1"}
 
@@ -47,6 +47,7 @@ COSTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("level", COSTS)
 def test_each_handling_costs_what_is_documented_and_does_the_same(world: World, level: str, write: str) -> None:
@@ -68,6 +69,7 @@ FAULTS: dict[str, Callable[[str], Fault]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_exactly_once_is_never_unknown(world: World, fault: str, write: str) -> None:

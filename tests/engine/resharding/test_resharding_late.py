@@ -23,6 +23,7 @@ RESIZES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
 def test_an_item_stored_late_is_moved_home(world: Moving, resize: str, stage: str) -> None:
@@ -116,6 +117,7 @@ def test_a_late_item_changed_meanwhile_moves_in_its_new_state(world: Moving) -> 
     assert (item[PK], item[REV]) == (at_home(late, Thing, 8)[PK], {"S": "newer"})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
 def test_moving_late_items_home_survives_any_single_fault(world: Moving, fault: object, stage: str) -> None:

@@ -118,6 +118,7 @@ def test_a_throttled_mover_does_not_read_its_items_again(world: Moving) -> None:
     assert world.misplaced(Thing, 8) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("nth", [1, 2, 5])
 @pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer, repeated], ids=lambda f: f.__name__)
 def test_a_mover_survives_any_single_fault(world: Moving, fault: Callable[..., Any], nth: int) -> None:

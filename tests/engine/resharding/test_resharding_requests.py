@@ -119,6 +119,7 @@ def test_a_partition_cannot_get_its_own_count_while_all_change(world: Moving, st
     assert refused.value.reason == "family_busy"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scope", [*MOVING, partition(Event)], ids=["partition", "family", "random"])
 @pytest.mark.parametrize("stage", ["pending", "prepare"])
 def test_an_abort_before_anything_moves_ends_the_resize(world: Moving, scope: Scope, stage: str) -> None:

@@ -16,7 +16,7 @@ from tests.seeds import found_again
 pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
-CHUNKS, CHUNK = (20, 100) if DEEP else (1, 40)
+CHUNKS, CHUNK = (20, 100) if DEEP else (1, 24)
 MOST: Final = 1000
 """The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final[Mapping[str, int]] = {
@@ -79,7 +79,7 @@ def test_no_answer_of_any_handling_is_wrong(engine_of_its_own: LeanWire, kind: s
     assert found.anomalies == [], f"repeat one with: python -m dynashard_checks.schedules --kind {kind!r} --seed N"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_code_that_breaks_the_protocol_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     known = [] if DEEP else [CAUGHT_BY.get(mutant, 0)]

@@ -301,6 +301,7 @@ def ahead(world: Moving, seconds: float) -> Resharder:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("model", "to"), [(Thing, 8), (Event, 8)], ids=["calculated", "random"])
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_a_worker_whose_clock_was_ahead_for_a_moment_delays_a_resize_by_one_wait(

@@ -23,7 +23,7 @@ from dynashard_local.engine.process import Engine
 from dynashard_local.functions.specs import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, index, moving_world
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEYS = ["a secret of 16 bytes"]
 

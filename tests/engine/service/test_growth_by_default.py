@@ -19,7 +19,7 @@ from tests.engine.topology.topology_world import Clock, topology_table_on
 from tests.no_threads import no_more_threads
 from tests.waiting import until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 REGISTRY = Registry()
 SETTINGS = GrowthSettings(most_minutes=600)

@@ -23,7 +23,7 @@ from dynashard import (
 from dynashard.transport import Transport
 from tests.engine.stored_things import Note
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEYS = ["a secret of 16 bytes"]
 INSIDE = (

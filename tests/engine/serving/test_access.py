@@ -173,6 +173,7 @@ def test_rest_allows_what_the_table_allows_and_nothing_else(world: World, row: t
             assert shown is may(resource, right, who, scopes), (resource.path, who, scopes, answer.json)
 
 
+@pytest.mark.sampled(4, separator=" ")
 @pytest.mark.parametrize("row", rows(), ids=named)
 def test_direct_invocation_for_a_caller_allows_the_same(world: World, row: tuple[Resource, str]) -> None:
     resource, right = row
@@ -188,6 +189,7 @@ def test_direct_invocation_for_a_caller_allows_the_same(world: World, row: tuple
         changed = right not in READS and unless_refused(world, resource, code, before)
 
 
+@pytest.mark.sampled(3, separator=" ")
 @pytest.mark.parametrize("row", [row for row in rows() if leaves(row[0].path, row[1])], ids=named)
 def test_queued_writes_are_refused_when_they_are_sent_or_when_the_stored_item_is_read(
     world: World, row: tuple[Resource, str]
@@ -207,6 +209,7 @@ def test_queued_writes_are_refused_when_they_are_sent_or_when_the_stored_item_is
         changed = unless_refused(world, resource, code, before)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.path)
 def test_counts_and_batches_allow_what_their_parts_need(world: World, resource: Resource) -> None:
     for operation, rights in MEANT.items():
@@ -247,6 +250,7 @@ def missing(resource: Resource) -> Mapping[str, Any]:
     return resource.keys if last == "path" else {**resource.keys, last: f"{resource.item[last]}0"}
 
 
+@pytest.mark.sampled(4, separator=" ")
 @pytest.mark.parametrize("row", rows(), ids=named)
 def test_each_request_of_a_batch_is_judged_as_if_it_had_been_sent_alone(
     world: World, row: tuple[Resource, str]

@@ -10,6 +10,7 @@ from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS, EpisodePlays
 from dynashard_patterns import EdgeStore
 from dynashard_patterns.rollups import ItemCounter
+from tests.depth import examples
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.test_tools_undecodable import SIZE, names
 from tests.engine.tools.verify_world import TENANT, YESTERDAY, delete, report, stored
@@ -18,6 +19,7 @@ from tests.engine.unfit_rows import UnfitRows
 pytestmark = pytest.mark.engine
 
 ACTOR: Final = "Actor.5"
+FOLLOWERS: Final = examples(SIZE, default=60)
 
 
 @pytest.fixture
@@ -38,10 +40,10 @@ def named(found: dict[str, Any]) -> list[str]:
     return sorted(each["where"].partition(" / ")[2] for each in found["findings"] if each["kind"] == "unreadable")
 
 
-def test_5_edges_of_300_are_named_and_neither_counted_off_nor_written_again(
+def test_5_edges_of_many_are_named_and_neither_counted_off_nor_written_again(
     world: ReshardWorld, unfit: UnfitRows
 ) -> None:
-    edges = followed(world, SIZE)
+    edges = followed(world, FOLLOWERS)
     halves = sorted(edges.scan(TENANT, ACTOR, "backward"), key=lambda edge: edge.other)
     odd = unfit.spoil(halves, "since")
     # Of another edge, both are missing: a half, and its number at the actor.
@@ -51,14 +53,14 @@ def test_5_edges_of_300_are_named_and_neither_counted_off_nor_written_again(
     listed = world.run("list", "follows", f"tenant_id={TENANT}", f"of={ACTOR}", "way=backward", "--limit", "1000")
     checked, mended, again = report(world, "follows"), report(world, "follows", "--mend"), report(world, "follows")
 
-    assert (listed.status, len(listed.summary["items"]), names(listed, odd)) == (3, SIZE - 5 - 1, True)
+    assert (listed.status, len(listed.summary["items"]), names(listed, odd)) == (3, FOLLOWERS - 5 - 1, True)
     assert checked[1]["found"] == {"unreadable": 5, "edge": 1}
     assert (mended[0], mended[1]["mended"]) == (3, {"edge": 1})
     assert (again[0], again[1]["found"]) == (3, {"unreadable": 5})
     assert [named(found) for _, found in (checked, mended, again)] == [sorted(odd)] * 3
     assert unfit.unharmed
     # The half that was written has counted itself once more, which is corrected when all can be read.
-    assert edges.count(TENANT, ACTOR, "backward") == SIZE + 1
+    assert edges.count(TENANT, ACTOR, "backward") == FOLLOWERS + 1
 
 
 def test_a_counter_of_edges_with_a_slot_that_does_not_fit_is_named_and_not_corrected(

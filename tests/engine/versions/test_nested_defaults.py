@@ -118,6 +118,7 @@ def db(wire: Transport, table: str) -> Dynashard:
     return Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("field", "value"), CHANGES)
 @pytest.mark.parametrize("write", [put_over, put, update, guarded, put_in_a_transaction, update_in_a_transaction])
 def test_a_member_that_is_not_stored_can_be_changed(db: Dynashard, write: Write, field: str, value: Any) -> None:

@@ -134,6 +134,7 @@ EDITS: dict[str, tuple[list[OldStep], list[NewStep]]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("write", WRITES)
 def test_objects_of_a_list_keep_members_that_the_writer_does_not_declare(

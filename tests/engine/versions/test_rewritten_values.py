@@ -128,6 +128,7 @@ def db(wire: Transport, table: str) -> Dynashard:
     return Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize(
     ("stored", "fields"),

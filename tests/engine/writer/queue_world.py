@@ -22,7 +22,7 @@ from dynashard_serving.api.queue_sender import QueueSender
 from dynashard_serving.backend import open_entities
 from dynashard_serving.domain import Domain, declared
 from dynashard_serving.operation_records import Operation
-from dynashard_serving.operations.served import served_by_name
+from dynashard_serving.operations.served import Served, served_by_name
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
@@ -129,14 +129,19 @@ class QueueWorld:
             record=self.recorded.append,
             workers=1,
             random=lambda: 0.5,
-            entities=served_by_name(self.domain.entities),
+            entities=self._served,
         )
+
+    @cached_property
+    def _served(self) -> Mapping[str, Served]:
+        """What is served, which takes longer to find than most work of a writer."""
+        return served_by_name(self.domain.entities)
 
     def poll(self, queue: str, faults: Sequence[Fault] = ()) -> int:
         """Handle one batch, and return its number of messages."""
-        writer = self.writer(faults)
 
         def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
+            writer = self.writer(faults)
             left, tally = writer.work(SQSEvent(dict(event)).records, context.get_remaining_time_in_millis)
             self.tallies.append(tally)
             return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
