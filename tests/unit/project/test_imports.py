@@ -356,7 +356,8 @@ def imports_by_string(source: Source) -> list[str]:
 def ours_as_any(source: Source, names: set[str]) -> list[str]:
     """Return the parameters, variables and attributes with these names that are typed as Any."""
     found = []
-    for function in (*source.nodes(ast.FunctionDef), *source.nodes(ast.AsyncFunctionDef)):
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*source.nodes(ast.FunctionDef)]
+    for function in [*functions, *source.nodes(ast.AsyncFunctionDef)]:
         parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         found += [
             f"{function.name}({each.arg})" for each in parameters if each.arg in names and is_any(each.annotation)
