@@ -65,7 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
     """Return the tests with each group of `RUN_FIRST` where the share of another worker begins, if there are enough."""
-    groups = [[item for start in starts for item in items if item.nodeid.startswith(start)] for starts in RUN_FIRST]
+    # An id is put together each time that it is asked for.
+    named = [(item.nodeid, item) for item in items]
+    groups = [[item for start in starts for name, item in named if name.startswith(start)] for starts in RUN_FIRST]
     waiting = {item for group in groups for item in group}
     ordered = [item for item in items if item not in waiting]
     for number, group in enumerate(groups):

@@ -32,7 +32,9 @@ def installed(wheels: Path, folder: Path) -> Path:
     python = folder / "bin" / "python"
     names = [each.name for each in DISTRIBUTIONS]
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, "--no-index", "--no-deps", f"--find-links={wheels}", *names], check=True)  # noqa: S603
+    # Most modules are never imported. Those that are compile at their first import.
+    options = ["--no-index", "--no-deps", "--no-compile", f"--find-links={wheels}"]
+    subprocess.run([*pip, *options, *names], check=True)  # noqa: S603
     site = subprocess.run(  # noqa: S603
         [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
         capture_output=True,

@@ -1,6 +1,8 @@
 """Random schedules, and who is on call by them, minute by minute: an answer that shares nothing with `rota`."""
 
 import random
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
@@ -93,14 +95,17 @@ def _turn(chance: random.Random, around: datetime, source: Source, number: int) 
 def minutes(known: Scene) -> list[tuple[str | None, str]]:
     """Return who is on call at each minute of the range, with the source."""
     handoffs = [_handoffs(layer, known.zone, known.end) for layer in known.layers]
+    windows = [_windows(layer, ZoneInfo(known.zone)) for layer in known.layers]
     found, at = [], known.start
     while at < known.end:
-        found.append(_at(known, handoffs, at))
+        found.append(_at(known, handoffs, windows, at))
         at += MINUTE
     return found
 
 
-def _at(known: Scene, handoffs: list[list[datetime]], at: datetime) -> tuple[str | None, str]:
+def _at(
+    known: Scene, handoffs: list[list[datetime]], windows: list[Callable[[datetime], bool]], at: datetime
+) -> tuple[str | None, str]:
     for turns in (known.overrides, known.shifts):
         best: Turn | None = None
         for turn in turns:
@@ -110,26 +115,33 @@ def _at(known: Scene, handoffs: list[list[datetime]], at: datetime) -> tuple[str
             return best.user, best.of
     for number in range(len(known.layers) - 1, -1, -1):
         layer = known.layers[number]
-        if layer.starts_at <= at and (layer.ends_at is None or at < layer.ends_at) and _open(layer, known.zone, at):
-            passed = sum(1 for handoff in handoffs[number] if handoff <= at)
+        if layer.starts_at <= at and (layer.ends_at is None or at < layer.ends_at) and windows[number](at):
+            passed = bisect_right(handoffs[number], at)
             return layer.users[passed % len(layer.users)], str(number + 1)
     return None, ""
 
 
-def _open(layer: Layer, zone: str, at: datetime) -> bool:
-    if not layer.restrictions:
-        return True
-    clock = at.astimezone(ZoneInfo(zone))
-    today, now = clock.weekday(), (clock.hour, clock.minute)
-    for window in layer.restrictions:
-        opens, closes = (window.starts.hour, window.starts.minute), (window.ends.hour, window.ends.minute)
-        on = window.days or range(7)
-        if opens < closes:
-            if today in on and opens <= now < closes:
-                return True
-        elif (today in on and now >= opens) or ((today - 1) % 7 in on and now < closes):
+def _windows(layer: Layer, zone: ZoneInfo) -> Callable[[datetime], bool]:
+    """Return a function that says whether a layer is on call at a time, by its restrictions."""
+    restricted = [
+        (window.days or range(7), (window.starts.hour, window.starts.minute), (window.ends.hour, window.ends.minute))
+        for window in layer.restrictions
+    ]
+
+    def open_at(at: datetime) -> bool:
+        if not restricted:
             return True
-    return False
+        clock = at.astimezone(zone)
+        today, now = clock.weekday(), (clock.hour, clock.minute)
+        for on, opens, closes in restricted:
+            if opens < closes:
+                if today in on and opens <= now < closes:
+                    return True
+            elif (today in on and now >= opens) or ((today - 1) % 7 in on and now < closes):
+                return True
+        return False
+
+    return open_at
 
 
 def _handoffs(layer: Layer, zone: str, until: datetime) -> list[datetime]:

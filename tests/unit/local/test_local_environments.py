@@ -24,6 +24,7 @@ from dynashard_local.functions.local_function import (
     OverloadedError,
     PayloadTooLargeError,
 )
+from tests.depth import examples
 from tests.waiting import until
 
 pytestmark = pytest.mark.unit
@@ -288,7 +289,7 @@ def test_environments_that_were_killed_leave_no_descriptors_open(echo: LocalFunc
 
     async def kill() -> list[int]:
         counts = []
-        for _ in range(8):
+        for _ in range(examples(8, default=4)):
             os.kill((await echo.invoke({}, "1"))["process"], signal.SIGKILL)
             await echo.invoke({}, "2")
             counts.append(descriptors())
@@ -296,7 +297,7 @@ def test_environments_that_were_killed_leave_no_descriptors_open(echo: LocalFunc
 
     counts = asyncio.run(kill())
 
-    # The loop may not have closed the last one yet.
+    # The loop may not have closed the last one yet. One more for each that was killed would be at least three.
     assert counts[-1] <= counts[0] + 1
 
 

@@ -1,11 +1,13 @@
 """The rooms of the checkout and their modules, for tests about imports."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
+Node = TypeVar("Node", bound=ast.AST)
 ROOT = Path(__file__).parents[3]
 PLACES = {
     "dynashard": ROOT / "layers/sharding/python/dynashard",
@@ -73,8 +75,12 @@ def parsed(code: str) -> ast.Module:
 
 
 @cache
-def imported_by(code: str) -> Sequence[ast.Import | ast.ImportFrom]:
-    return [node for node in ast.walk(parsed(code)) if isinstance(node, ast.Import | ast.ImportFrom)]
+def nodes_by_kind(code: str) -> Mapping[type[ast.AST], Sequence[ast.AST]]:
+    """Return all nodes of a syntax tree by their class. To walk through the trees of all modules takes a second."""
+    found: dict[type[ast.AST], list[ast.AST]] = {}
+    for node in ast.walk(parsed(code)):
+        found.setdefault(type(node), []).append(node)
+    return found
 
 
 @dataclass(frozen=True)
@@ -94,13 +100,16 @@ class Source:
     def imports(self) -> list[str]:
         """Every module that it imports, anywhere in the file. `from a import b` counts as `a.b`."""
         found = []
-        for node in imported_by(self.code):
-            if isinstance(node, ast.Import):
-                found += [alias.name for alias in node.names]
-            else:
-                origin = self.origin(node)
-                found += [f"{origin}.{alias.name}" for alias in node.names]
+        for plain in self.nodes(ast.Import):
+            found += [alias.name for alias in plain.names]
+        for node in self.nodes(ast.ImportFrom):
+            origin = self.origin(node)
+            found += [f"{origin}.{alias.name}" for alias in node.names]
         return found
+
+    def nodes(self, kind: type[Node]) -> Sequence[Node]:
+        """Return the nodes of exactly this class, anywhere in the file."""
+        return [node for node in nodes_by_kind(self.code).get(kind, ()) if isinstance(node, kind)]
 
     def origin(self, node: ast.ImportFrom) -> str:
         """Return the absolute name of the module that an import names."""

@@ -3,7 +3,8 @@
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_one_place_decides_which_transport_a_process_uses() -> None:
 
 def reads_environment(source: Source) -> bool:
     """Return whether a module reads the variables of the process, at import or later."""
-    names = {node.attr for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)}
+    names = {node.attr for node in source.nodes(ast.Attribute)}
     imported = {each.rpartition(".")[2] for each in source.imports if each.startswith("os.")}
     return not (names | imported).isdisjoint({"environ", "environb", "getenv", "getenvb"})
 
@@ -343,8 +344,8 @@ def test_a_read_within_a_function_is_allowed() -> None:
 def imports_by_string(source: Source) -> list[str]:
     """Return the imports whose module is a value, and the searches for a module by such a name."""
     found = []
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.Call) or not node.args:
+    for node in source.nodes(ast.Call):
+        if not node.args:
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         if called in {"import_module", "__import__", "find_spec"}:
@@ -355,13 +356,14 @@ def imports_by_string(source: Source) -> list[str]:
 def ours_as_any(source: Source, names: set[str]) -> list[str]:
     """Return the parameters, variables and attributes with these names that are typed as Any."""
     found = []
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            found += [
-                f"{node.name}({each.arg})" for each in parameters if each.arg in names and is_any(each.annotation)
-            ]
-        elif isinstance(node, ast.AnnAssign) and is_any(node.annotation):
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*source.nodes(ast.FunctionDef)]
+    for function in [*functions, *source.nodes(ast.AsyncFunctionDef)]:
+        parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        found += [
+            f"{function.name}({each.arg})" for each in parameters if each.arg in names and is_any(each.annotation)
+        ]
+    for node in source.nodes(ast.AnnAssign):
+        if is_any(node.annotation):
             name = ast.unparse(node.target)
             found += [name] if name.rpartition(".")[2].lstrip("_") in names else []
     return found
@@ -371,14 +373,15 @@ def is_any(annotation: ast.expr | None) -> bool:
     return annotation is not None and ast.unparse(annotation).strip("\"'") in {"Any", "Any | None", "None | Any"}
 
 
-def names_of_ours(places: Iterable[str]) -> set[str]:
+@cache
+def names_of_ours(places: tuple[str, ...]) -> set[str]:
     """Return the names of the public classes of packages in snake case, and what else instances of them are called."""
     named = {
         node.name
         for place in places
         for source in sources(place)
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for node in source.nodes(ast.ClassDef)
+        if not node.name.startswith("_")
     }
     return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in named} - PLAIN | INSTANCES
 
@@ -455,7 +458,7 @@ class A:
         value: Any = 3
 """
 
-    found = ours_as_any(Source("dynashard.reads", package=False, code=code), names_of_ours(["dynashard"]))
+    found = ours_as_any(Source("dynashard.reads", package=False, code=code), names_of_ours(("dynashard",)))
 
     assert sorted(found) == sorted(
         ["_store", "f(store)", "f(retry_policy)", "g(caller)", "g(collection)", "g(item)", "entity"]
