@@ -53,7 +53,7 @@ def _counted(run: Callable[[], object]) -> int:
         ("get", 180),
         ("put", 278),
         ("update", 345),
-        ("batch_write", 95 * BATCH),
+        ("batch_write", 84 * BATCH),
         ("batch_get", 39 * PAGE),
         ("page", 18 * PAGE),
         ("index", 20 * PAGE),

@@ -51,6 +51,12 @@ class ReadField:
         return None if self.expires or not self.stored else Member(self._at, self.name, self.tag)
 
     @property
+    def none_by_default(self) -> bool:
+        """Whether its value is None if nothing is stored, without being validated."""
+        validates = self.schema.get("validate_default") or (self._parts.config or {}).get("validate_default")
+        return self.schema.get("default", ...) is None and not validates
+
+    @property
     def found(self) -> str:
         """The expression for its attribute; `unset` if it is not stored."""
         return "row.expires" if self.expires else f"row.{self._at}"
@@ -94,8 +100,7 @@ class ReadField:
         """
         field = self._entity.model.model_fields[self.name]
         if whole:
-            validates = self.schema.get("validate_default") or (self._parts.config or {}).get("validate_default")
-            if self.schema.get("default", ...) is None and not validates:
+            if self.none_by_default:
                 return f"{self.value} = None"
             made = self._parts.validator(self.schema).get_default_value
             return f"{self.value} = {function.use(made)}().value"

@@ -65,7 +65,7 @@ class BatchItemWriter(Generic[E]):
                 return Write(Kind.ALTER, key, "DeleteItem", now)
             item = put[place]
             wire = self._builder.wire_of(item, key, created=self._builder.created_of(item), stamp=stamp, counts=counts)
-            self._builder.as_read(wire, key, item)
+            self._builder.require_readable(wire, key, item)
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
             version = self._items.entity.versions.number
             return Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"], version=version)

@@ -57,8 +57,7 @@ class WriteBuilder(Generic[E]):
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
         fields = entity.values_of(item)
         compiled = entity.writer(fields, key, now, created or now, revision, counts)
-        named: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
-        wire: Wire = named if compiled is None else compiled
+        wire: Wire = compiled or {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
         if compiled is None:
             stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
             values = {**fields, **stamps}
@@ -127,6 +126,11 @@ class WriteBuilder(Generic[E]):
         if placing(made.__dict__) != placing(item.__dict__):
             self._place_as_read(wire, key, made)
         return made
+
+    def require_readable(self, wire: Wire, key: ItemKey, item: E) -> None:
+        """Do what `as_read` does, without making the item that readers will get if its fields show that they get it."""
+        if not self._entity.reads_back(item.__dict__):
+            self.as_read(wire, key, item)
 
     def _place_as_read(self, wire: Wire, key: ItemKey, made: E) -> None:
         entity = self._entity
