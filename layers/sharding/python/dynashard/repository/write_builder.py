@@ -50,10 +50,14 @@ class WriteBuilder(Generic[E]):
         created: datetime | None,
         replaces: str | None = None,
         stamp: datetime | None = None,
+        revision: str | None = None,
         counts: IndexCounts | None = None,
     ) -> Wire:
-        """Return the item as it will be stored, without its stored key: stamped, and with a new revision."""
-        entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
+        """Return the item as it will be stored, without its stored key: stamped, and with a new revision.
+
+        What all items of a batch share may be given: the time of the write, their revisions and the counts.
+        """
+        entity, now, revision = self._entity, stamp or self._store.stamp(), revision or self._store.new_revision()
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
         fields = entity.values_of(item)
         compiled = entity.writer(fields, key, now, created or now, revision, counts)
