@@ -52,7 +52,7 @@ def _counted(run: Callable[[], object]) -> int:
     [
         ("get", 180),
         ("put", 275),
-        ("update", 345),
+        ("update", 270),
         ("batch_write", 75 * BATCH),
         ("batch_get", 39 * PAGE),
         ("page", 18 * PAGE),

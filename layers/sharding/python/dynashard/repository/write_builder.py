@@ -235,7 +235,7 @@ class WriteBuilder(Generic[E]):
         system |= {REV: {"S": revision}, **lineage(if_match)}
         stamp = stamp or store.stamp()
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
-        for index in touched_indexes(entity, updates):
+        for index in touched_indexes(entity, updates.fields):
             entry = store.router.index_attributes(entity, index, item_key, after)
             system.update(entry)
             gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
@@ -300,10 +300,13 @@ class WriteBuilder(Generic[E]):
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
         assignment = entity.assignment
-        if assignment.checks_whole(updates.fields) or any(
-            assignment.bounded(name) or start_of(entity, name) is None for name in updates.add
+        fields = updates.fields
+        if assignment.checks_whole(fields) or (
+            updates.add and any(assignment.bounded(name) or start_of(entity, name) is None for name in updates.add)
         ):
             return True
+        touched = touched_indexes(entity, fields)
+        if not touched:
+            return False
         given = known.keys() | entity.updated_fields
-        touched = touched_indexes(entity, updates)
         return not all(index.fields <= given and not index.fields & updates.add.keys() for index in touched)
