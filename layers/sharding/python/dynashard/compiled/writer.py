@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dynashard.codec import encode_value
 from dynashard.compiled.declared import Declared, DeclaredIndex, Templates
-from dynashard.compiled.function import Function, escaped, refusal
+from dynashard.compiled.function import Function, escaped, formatted, refusal
 from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError, expiry_text, time_text
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.placement import Placement
@@ -275,11 +275,11 @@ class _Source:
 
     def _bind(self, text: str, most: int, lines: list[str]) -> str:
         """Return the variable of a text, which is the inside of an f-string, after checking its bytes."""
-        name = text[1:-1]
-        if text != f"{{{name}}}" or not name.isidentifier():
+        name = formatted(text)
+        if not name.isidentifier():
             name = f"key{self._bound}"
             self._bound += 1
-            lines.append(f'{name} = f"{text}"')
+            lines.append(f"{name} = {formatted(text)}")
         problem = f"len({name} if {name}.isascii() else {name}.encode()) > {most}"
         # No character has more than 4 bytes; halves of surrogate pairs are found when the item is written as JSON.
         self._add(refusal([f"len({name}) > {most // 4} and {problem}" if self._whole else problem]), lines)
