@@ -223,10 +223,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return item_writer(self, CALCULATED, plain_types)
 
     @cached_property
-    def reads_back(self) -> Callable[[Mapping[str, Any]], bool | None]:
-        """Whether readers will get what is stored of an item's fields, under the same keys; None if it is not known.
+    def reads_back(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool | None]:
+        """Whether readers will get an item's fields of what is stored of them, under the same keys.
 
-        Then `decode` shows it.
+        None if that is not known. Then `decode` shows it.
         """
         from dynashard.compiled.read_back import read_back_check  # noqa: PLC0415 - as in `_compiled`
 

@@ -133,7 +133,7 @@ class WriteBuilder(Generic[E]):
 
     def require_readable(self, wire: Wire, key: ItemKey, item: E) -> None:
         """Do what `as_read` does, without making the item that readers will get if its fields show that they get it."""
-        if not self._entity.reads_back(item.__dict__):
+        if not self._entity.reads_back(item.__dict__, wire):
             self.as_read(wire, key, item)
 
     def _place_as_read(self, wire: Wire, key: ItemKey, made: E) -> None:
