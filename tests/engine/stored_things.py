@@ -193,7 +193,7 @@ class World:
             Router(self.views),
             TransactedWrites,
             Runtime(self.clock, random=self.drawn),
-            self.new_revision,
+            lambda wanted: [self.new_revision() for _ in range(wanted)],
             retry_policy,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
             batch_concurrency=self.batch_concurrency,

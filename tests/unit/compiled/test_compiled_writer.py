@@ -39,7 +39,7 @@ STORE: Any = Store(
     table="t",
     router=Router(DeclaredTopology()),
     runtime=Runtime(clock=NOW.timestamp),
-    new_revision=lambda: "revision",
+    new_revisions=lambda count: ["revision"] * count,
     exactly_once=TransactedWrites,
 )
 

@@ -51,9 +51,9 @@ def _counted(run: Callable[[], object]) -> int:
     ("operation", "most"),
     [
         ("get", 180),
-        ("put", 278),
-        ("update", 345),
-        ("batch_write", 95 * BATCH),
+        ("put", 275),
+        ("update", 270),
+        ("batch_write", 75 * BATCH),
         ("batch_get", 39 * PAGE),
         ("page", 18 * PAGE),
         ("index", 20 * PAGE),

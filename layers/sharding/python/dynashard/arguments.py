@@ -134,15 +134,22 @@ def updates_named(
     Raises:
         InvalidValueError: a field has two new values, or one of `given` is not a mapping.
     """
-    inside: Collection[str] = entity.key_fields if isinstance(key, Entity) else key if isinstance(key, Mapping) else ()
-    own = {name: fields[name] for name in entity.key_fields if name in fields and name not in inside}
+    own: dict[str, Any] = {}
+    if fields:
+        inside: Collection[str] = (
+            entity.key_fields if isinstance(key, Entity) else key if isinstance(key, Mapping) else ()
+        )
+        own = {name: fields[name] for name in entity.key_fields if name in fields and name not in inside}
+        given = (*given, {name: value for name, value in fields.items() if name not in own})
     values: dict[str, Any] = {}
-    for part in (*given, {name: value for name, value in fields.items() if name not in own}):
-        if part is not None and not isinstance(part, Mapping):
+    for part in given:
+        if part is None:
+            continue
+        if part.__class__ is not dict and not isinstance(part, Mapping):
             raise InvalidValueError(f"set is {_shown(part)}; write the new values by field, such as set={{...}}")
-        if twice := values.keys() & (part or {}).keys():
+        if values and (twice := values.keys() & part.keys()):
             raise InvalidValueError(f"{min(twice)} is updated twice", field=min(twice))
-        values.update(part or {})
+        values.update(part)
     return own, values
 
 

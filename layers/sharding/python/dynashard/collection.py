@@ -199,9 +199,12 @@ class Collection(Generic[E]):
         """
         check_revision(if_match)
         own, values = updates_named(self._entity, key, fields, updates, set)
-        key = key_named(self._entity, "update", key, (), own)
-        remove = names_of("remove", remove)
-        check_values("add", add)
+        if key.__class__ is not dict or own or len(key) != len(self._entity.key_fields):
+            key = key_named(self._entity, "update", key, (), own)
+        if remove.__class__ is not tuple:
+            remove = names_of("remove", remove)
+        if add is not None:
+            check_values("add", add)
         return self._repository.update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
 
     def delete(

@@ -58,7 +58,7 @@ class Client:
             table=TABLE,
             router=self._router(TimedTopology(topology, actor, self._scheduler)),
             runtime=Runtime(clock, random=self._random.random),
-            new_revision=self._revision,
+            new_revisions=self._revisions_of,
             retry_policy=RetryPolicy(
                 seconds=_RETRY_SECONDS,
                 runtime=Runtime(monotonic=self._scheduler.clock, sleep=self._sleep, random=self._random.random),
@@ -363,8 +363,8 @@ class Client:
     def _partition(self, session: Session) -> dict[str, Any]:
         return {"tenant": TENANT, "group": GROUP} if session.asked.get("index") else {"tenant": TENANT}
 
-    def _revision(self) -> str:
-        return f"{self._actor.name}.{next(self._revisions)}"
+    def _revisions_of(self, writes: int) -> list[str]:
+        return [f"{self._actor.name}.{next(self._revisions)}" for _ in range(writes)]
 
     def _sleep(self, seconds: float) -> None:
         self._scheduler.sleep(self._actor, seconds)

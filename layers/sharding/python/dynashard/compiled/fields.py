@@ -51,6 +51,12 @@ class ReadField:
         return None if self.expires or not self.stored else Member(self._at, self.name, self.tag)
 
     @property
+    def none_by_default(self) -> bool:
+        """Whether its value is None if nothing is stored, without being validated."""
+        validates = self.schema.get("validate_default") or (self._parts.config or {}).get("validate_default")
+        return self.schema.get("default", ...) is None and not validates
+
+    @property
     def found(self) -> str:
         """The expression for its attribute; `unset` if it is not stored."""
         return "row.expires" if self.expires else f"row.{self._at}"
@@ -75,7 +81,7 @@ class ReadField:
         Models inside an item refuse unknown fields, unless it is `ignoring` those that were removed since.
         """
         plain = bare(self.validated)
-        if plain is not None and plain["type"] == "str" and _SAME.issuperset(plain) and keeps_texts(self._parts):
+        if self._keeps_text and plain is not None:
             return [*_length_checks(self.raw, plain), f"{self.value} = {self.raw}"]
         if plain is not None and plain["type"] == "enum" and self.tag == "S" and "missing" not in plain:
             members = {each.value: each for each in plain["members"]}
@@ -87,6 +93,12 @@ class ReadField:
             check = partial(check, extra="ignore")
         return [f"{self.value} = {function.use(check)}({self.decoded(function)})"]
 
+    @property
+    def _keeps_text(self) -> bool:
+        """Whether its values are the stored texts."""
+        plain = bare(self.validated)
+        return plain is not None and plain["type"] == "str" and _SAME.issuperset(plain) and keeps_texts(self._parts)
+
     def default(self, function: Function, *, whole: bool) -> str:
         """Return the line that sets the value to the default of the field.
 
@@ -94,8 +106,7 @@ class ReadField:
         """
         field = self._entity.model.model_fields[self.name]
         if whole:
-            validates = self.schema.get("validate_default") or (self._parts.config or {}).get("validate_default")
-            if self.schema.get("default", ...) is None and not validates:
+            if self.none_by_default:
                 return f"{self.value} = None"
             made = self._parts.validator(self.schema).get_default_value
             return f"{self.value} = {function.use(made)}().value"
@@ -108,6 +119,8 @@ class ReadField:
         """Return the field as it is in keys, and the lines that set its variables, or end the function."""
         plain, text = value_schema(self.schema), f"text_of_{self.value}"
         kind = plain["type"]
+        if self._keeps_text and self.required:
+            return KeyField(self.value), []
         if kind in ("str", "literal") and self.tag == "S":
             return KeyField(self.value), [f"if {self.value}.__class__ is not str: return None"]
         if kind == "enum" and self.tag == "S":

@@ -48,6 +48,12 @@ def refusal(problems: Iterable[str]) -> list[str]:
     return [f"if {condition}: return None"] if condition else []
 
 
+def formatted(text: str) -> str:
+    """Return the expression for the inside of an f-string, which is the variable alone if it has nothing else."""
+    name = text[1:-1]
+    return name if text == f"{{{name}}}" and name.isidentifier() else f'f"{text}"'
+
+
 def escaped(text: str) -> str:
     """Return a text as it stands inside an f-string in double quotes."""
     plain = text.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -5,10 +5,9 @@ rendered by the key template, as the layer does by itself.
 """
 
 from collections.abc import Mapping
-from datetime import MAXYEAR, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from math import floor
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from msgspec import Struct
@@ -16,6 +15,9 @@ from msgspec import Struct
 from dynashard.compiled.declared import Templates
 from dynashard.compiled.function import Function, escaped, refusal
 from dynashard.keys import KeyTemplate, TemplateField
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
 
 
 class UnknownValueError(Exception):
@@ -91,7 +93,6 @@ def time_text(value: Any) -> str:
 
 def expiry_text(value: Any) -> str:
     """Return a time of expiry in UTC as it is stored; raises `UnknownValueError` for anything else."""
-    # In the last year, the seconds of a float may be those of the year after.
-    if value.__class__ is datetime and value.tzinfo is not None and not value.utcoffset() and value.year < MAXYEAR:
-        return repr(floor(value.timestamp()))
+    if value.__class__ is datetime and value.tzinfo is not None and not value.utcoffset():
+        return repr((value - _EPOCH) // _SECOND)
     raise UnknownValueError

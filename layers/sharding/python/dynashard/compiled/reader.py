@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from dynashard.compiled.declared import Declared, DeclaredIndex, Templates, Wire, key_fields
 from dynashard.compiled.documents import as_text, is_written_as_fields
 from dynashard.compiled.fields import ReadField, stamped_alike
-from dynashard.compiled.function import Function
+from dynashard.compiled.function import Function, formatted
 from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError
 from dynashard.compiled.rows import Row, structure
 from dynashard.compiled.schemas import (
@@ -275,7 +275,7 @@ class _Reader:
         partition, of_partition = texts.logical_partition(key)
         checks = [
             *of_partition,
-            f'if not place.startswith(partition := f"{partition}"): return None',
+            f"if not place.startswith(partition := {formatted(partition)}): return None",
             "shard = place[len(partition):]",
             f"if shard and (shard[0] != {key.separator!r} or not shard[1:].isdecimal()): return None",
             f"if len(place) > {_SURELY_STORABLE}: return None",
@@ -294,7 +294,7 @@ class _Reader:
                 f"        {known}.note(checked)",
                 f"    {known}.last = checked",
             ]
-        return [*of_sort, f'if {sort} != f"{text}": return None', f"place = {place}", *checks]
+        return [*of_sort, f"if {sort} != {formatted(text)}: return None", f"place = {place}", *checks]
 
 
 class _Checked(set[tuple[str, ...]]):

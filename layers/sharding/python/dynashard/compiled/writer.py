@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dynashard.codec import encode_value
 from dynashard.compiled.declared import Declared, DeclaredIndex, Templates
-from dynashard.compiled.function import Function, escaped, refusal
+from dynashard.compiled.function import Function, escaped, formatted, refusal
 from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError, expiry_text, time_text
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.placement import Placement
@@ -100,7 +100,7 @@ def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], f
         expires = source.fields[entity.expires].value
         # It is stored to the second, and keys have it as it is stored.
         source.lines.append(f"if {expires} is not None and {expires}.microsecond: return None")
-    always = {TYPE: f"{{'S': {entity.name!r}}}", REV: "{'S': revision}"}
+    always = {TYPE: use({"S": entity.name}), REV: "{'S': revision}"}
     always |= {name: repr(stored) for name, stored in entity.versions.stored.items()}
     later: list[str] = []
     if any(index.shards and index.by_item_key for index in entity.indexes.values()):
@@ -111,12 +111,13 @@ def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], f
         ]
         lines: list[str] = [] if unset else source.lines
         key = source.key(index, lines)
-        entry = {index_pk(index.slot): source.shard(index, rule, key, lines), index_sk(index.slot): key[1]}
+        shard = f"{{'S': {source.shard(index, rule, key, lines)}}}"
+        entry = {index_pk(index.slot): shard, index_sk(index.slot): source.shared(key[1])}
         if unset:
-            lines += [f"wire[{name!r}] = {{'S': {text}}}" for name, text in entry.items()]
+            lines += [f"wire[{name!r}] = {stored}" for name, stored in entry.items()]
             later += [f"if not ({' or '.join(unset)}):", *(f"    {line}" for line in lines)]
         else:
-            always |= {name: f"{{'S': {text}}}" for name, text in entry.items()}
+            always |= entry
     later += _attributes(entity, source, always)
     source.lines.append(f"wire = {{{', '.join(f'{name!r}: {stored}' for name, stored in always.items())}}}")
     source.lines += later
@@ -152,7 +153,7 @@ def _attributes(entity: Declared, source: "_Source", always: dict[str, str]) -> 
         expires = name == entity.expires
         stored = EXPIRES_AT if expires else name
         if field.tag and not field.optional:
-            always[stored] = f"{{{field.tag!r}: {field.text}}}"
+            always[stored] = source.known.get(field.text, f"{{{field.tag!r}: {field.text}}}")
         elif field.tag:
             yield f"if {field.value} is not None: wire[{stored!r}] = {{{field.tag!r}: {field.text}}}"
             if name not in entity.optional:
@@ -183,13 +184,17 @@ class _Field(Struct, frozen=True):
 
 
 class _Source:
-    """The lines of a function that takes the fields of an item, or with `whole` False only those of its key."""
+    """The lines of a function that takes the fields of an item, or with `whole` False only those of its key.
+
+    `known` are the variables with attributes that an item has twice, by the variables with their texts.
+    """
 
     def __init__(self, function: Function, *, whole: bool) -> None:
         self.function, self.lines = function, function.lines
         self.fields: dict[str, _Field] = {}
         self._in_keys: dict[str, KeyField] = {}
         self.texts = KeyTexts(function, self._in_keys)
+        self.known: dict[str, str] = {}
         self._whole = whole
         self._bound = 0
 
@@ -237,6 +242,15 @@ class _Source:
         self._add(checks, lines)
         return self._bind(text, _MOST_PARTITION_BYTES, lines), sort
 
+    def shared(self, text: str) -> str:
+        """Return the expression for the attribute with a text; if that is a field's own, `known` has it for both."""
+        if any(field.text == text and field.tag == "S" and not field.optional for field in self.fields.values()):
+            if text not in self.known:
+                self.known[text] = f"stored_{text}"
+                self.lines.append(f"stored_{text} = {{'S': {text}}}")
+            return self.known[text]
+        return f"{{'S': {text}}}"
+
     def hashed(self, rule: Placement, partition: str, sort: str) -> str:
         """Return the expression for the hash of a key."""
         return f'{self.function.use(rule.hash)}(f"{partition}{escaped(rule.joiner)}{sort}")'
@@ -261,11 +275,11 @@ class _Source:
 
     def _bind(self, text: str, most: int, lines: list[str]) -> str:
         """Return the variable of a text, which is the inside of an f-string, after checking its bytes."""
-        name = text[1:-1]
-        if text != f"{{{name}}}" or not name.isidentifier():
+        name = formatted(text)
+        if not name.isidentifier():
             name = f"key{self._bound}"
             self._bound += 1
-            lines.append(f'{name} = f"{text}"')
+            lines.append(f"{name} = {formatted(text)}")
         problem = f"len({name} if {name}.isascii() else {name}.encode()) > {most}"
         # No character has more than 4 bytes; halves of surrogate pairs are found when the item is written as JSON.
         self._add(refusal([f"len({name}) > {most // 4} and {problem}" if self._whole else problem]), lines)

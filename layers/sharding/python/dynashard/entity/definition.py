@@ -223,6 +223,16 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return item_writer(self, CALCULATED, plain_types)
 
     @cached_property
+    def reads_back(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool | None]:
+        """Whether readers will get an item's fields of what is stored of them, under the same keys.
+
+        None if that is not known. Then `decode` shows it.
+        """
+        from dynashard.compiled.read_back import read_back_check  # noqa: PLC0415 - as in `_compiled`
+
+        return read_back_check(self)
+
+    @cached_property
     def _compiled_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
         from dynashard.compiled.writer import key_writer  # noqa: PLC0415 - as in `_compiled`
 

@@ -26,7 +26,7 @@ from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.write import Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.routing import IndexCounts
-from dynashard.schema import PK, REV, SK
+from dynashard.schema import PK, SK
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
@@ -56,25 +56,25 @@ class BatchItemWriter(Generic[E]):
 
     def _prepared(self, put: Sequence[E], delete: Sequence[KeyLike]) -> list[_Prepared]:
         """What `_written` takes for each item and key, or the `InputError` of those that cannot be written."""
-        now, stamp, homes = self._store.now(), self._store.stamp(), self._items.entity.rule.fixed
-        counts = IndexCounts(self._store.router, self._items.entity)
+        store, entity, builder = self._store, self._items.entity, self._builder
+        now, stamp, revisions = store.now(), store.stamp(), store.new_revisions(len(put))
+        counts, version = IndexCounts(store.router, entity), entity.versions.number
         seen: set[ItemKey] = set()
 
         def write_of(key: ItemKey, place: int) -> Write:
             if place >= len(put):
                 return Write(Kind.ALTER, key, "DeleteItem", now)
-            item = put[place]
-            wire = self._builder.wire_of(item, key, created=self._builder.created_of(item), stamp=stamp, counts=counts)
-            self._builder.as_read(wire, key, item)
-            kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
-            version = self._items.entity.versions.number
-            return Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"], version=version)
+            item, revision, created = put[place], revisions[place], builder.created_of(put[place])
+            wire = builder.wire_of(item, key, created=created, stamp=stamp, revision=revision, counts=counts)
+            builder.require_readable(wire, key, item)
+            kind = Kind.UPSERT if entity.rule.fixed or item.revision is not None else Kind.CREATE
+            return Write(kind, key, "PutItem", now, wire, revision=revision, version=version)
 
         prepared: list[_Prepared] = []
         for place, member in enumerate((*put, *delete)):
             try:
-                write = write_of(key_once(self._items.entity, seen, member), place)
-                self._store.router.require_writable(self._items.entity, write.key)
+                write = write_of(key_once(entity, seen, member), place)
+                store.router.require_writable(entity, write.key)
             except InputError as error:
                 prepared.append(error)
             else:

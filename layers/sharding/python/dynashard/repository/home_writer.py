@@ -95,12 +95,14 @@ class HomeWriter:
         batch: dict[StoredKey, tuple[Write, Places]] = {}
         single: list[Write] = []
         view_of = cache(partial(self._store.router.topology.view, self._entity))
+        places_of = self._store.router.places_to_write
         for write in writes:
-            view = view_of(write.key.partition)
+            key = write.key
+            view = view_of(key.partition)
             # BatchWriteItem takes no conditions, so it could write over a marker (decision 24).
-            places = self._store.router.places_to_write(self._entity, write.key, view) if view.stable else None
-            if places is not None and places.view.stable:
-                batch[places.old, write.key.sort] = write, places
+            places = places_of(self._entity, key, view) if view.stable else None
+            if places is not None and (places.view is view or places.view.stable):
+                batch[places.old, key.sort] = write, places
             else:
                 single.append(write)
         return batch, single

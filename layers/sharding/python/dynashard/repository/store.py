@@ -1,11 +1,11 @@
 """What every operation on stored items needs, in one frozen object, and the deadline of each operation."""
 
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection, Mapping
+from binascii import b2a_base64
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from os import urandom
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,11 @@ from dynashard.transport.deadline import LONGEST_OPERATION, begin, end, require_
 from dynashard.transport.interface import Transport, Wire
 
 E = TypeVar("E", bound=Entity)
+
+_REVISION: Final = 12
+"""Bytes of a revision, which is their Base64 text."""
+_REVISION_TEXT: Final = 16
+_IN_URLS: Final = bytes.maketrans(b"+/", b"-_")
 
 KeyLike = Mapping[str, Any] | Entity
 """An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
@@ -74,13 +79,20 @@ class ExactlyOnce(Protocol):
         ...
 
 
+def random_revisions(count: int) -> list[str]:
+    """Return so many revisions, of which nobody has any."""
+    # One call of the system for all of them takes a fifth of the time.
+    text = b2a_base64(urandom(_REVISION * count), newline=False).translate(_IN_URLS).decode()
+    return [text[at : at + _REVISION_TEXT] for at in range(0, count * _REVISION_TEXT, _REVISION_TEXT)]
+
+
 class Store(Struct, frozen=True):
     """A table, and what operations on it need.
 
     Attributes:
         exactly_once: opens what writes items whose entity, or caller, demands to be written exactly once.
         runtime: time and randomness, which draws shards for random placement.
-        new_revision: makes write ids; they must differ between writes.
+        new_revisions: makes so many write ids; they must differ between writes.
         throttled: called for a throttle before the caller gets the error.
         batch_concurrency: how many single writes of a batch may be in flight. With 1 they are sent one after the
             other in the calling thread.
@@ -93,7 +105,7 @@ class Store(Struct, frozen=True):
     router: Router
     exactly_once: Callable[["Store"], ExactlyOnce]
     runtime: Runtime = SYSTEM
-    new_revision: Callable[[], str] = lambda: urlsafe_b64encode(urandom(12)).decode()
+    new_revisions: Callable[[int], Sequence[str]] = random_revisions
     retry_policy: RetryPolicy = RetryPolicy()
     throttled: Throttled = ignore_throttles
     batch_concurrency: int = 16
@@ -101,6 +113,10 @@ class Store(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         require_time(self.operation_seconds)
+
+    def new_revision(self) -> str:
+        """Return the id of one write."""
+        return self.new_revisions(1)[0]
 
     def now(self) -> int:
         """Return the time by which items expire, in epoch seconds."""

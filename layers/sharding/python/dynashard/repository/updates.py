@@ -1,6 +1,6 @@
 """Partial updates: from new values of fields to one UpdateItem expression."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -45,7 +45,23 @@ def check_updates(
         InvalidValueError: a field that is unknown, that the repository sets, or that is updated twice, or a value that
             the field does not accept.
     """
-    named = [*values, *remove, *add]
+    single = _checked_names(entity, tuple(values), tuple(remove), tuple(add))
+    checked = {
+        name: entity.assignment.check(name, value) if name in single else value for name, value in values.items()
+    }
+    added = {name: _addition(entity, name, value) for name, value in add.items()} if add else {}
+    return FieldUpdates({**checked, **dict.fromkeys(remove)}, added)
+
+
+@lru_cache(maxsize=1024)
+def _checked_names(
+    entity: EntityDefinition[Any], values: tuple[str, ...], remove: tuple[str, ...], add: tuple[str, ...]
+) -> frozenset[str]:
+    """Check the names of updated fields; return those whose new values are checked one by one.
+
+    Of the others, the whole decides; see `applied`.
+    """
+    named = (*values, *remove, *add)
     for name in named:
         if name in entity.key_fields:
             raise InvalidKeyError(f"{name} is part of the key, which cannot change", field=name)
@@ -57,13 +73,7 @@ def check_updates(
     for name in remove:
         if entity.model.model_fields[name].default is not None:
             raise InvalidValueError(f"{name} cannot be removed, because its default is not None", field=name)
-    # Of the others, the whole decides; see `applied`.
-    single = values.keys() - entity.assignment.dependent
-    checked = {
-        name: entity.assignment.check(name, value) if name in single else value for name, value in values.items()
-    }
-    added = {name: _addition(entity, name, value) for name, value in add.items()}
-    return FieldUpdates({**checked, **dict.fromkeys(remove)}, added)
+    return frozenset(values) - entity.assignment.dependent
 
 
 def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
@@ -103,9 +113,10 @@ def start_of(entity: EntityDefinition[Any], name: str) -> float | Decimal | None
     return default or 0
 
 
-def touched_indexes(entity: EntityDefinition[Any], updates: FieldUpdates) -> list[IndexDefinition]:
-    """Return the indexes whose keys an update may change, also by its own stamp."""
-    written = updates.fields | entity.updated_fields
+@lru_cache(maxsize=1024)
+def touched_indexes(entity: EntityDefinition[Any], fields: frozenset[str]) -> Sequence[IndexDefinition]:
+    """Return the indexes whose keys an update of some fields may change, also by its own stamp."""
+    written = fields | entity.updated_fields
     return [index for index in entity.indexes.values() if written & index.fields]
 
 
@@ -197,50 +208,65 @@ def update_expression(
     values = {name: value for name, value in updates.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}
-    members = PathUpdates("m")
-    for name in before.keys() & attributes.keys():
-        members.compare((name,), before[name], attributes.pop(name), deep=True, lists=entity.stored_lists.of(name))
+    members = PathUpdates("m") if before else None
+    if members is not None:
+        for name in before.keys() & attributes.keys():
+            members.compare((name,), before[name], attributes.pop(name), deep=True, lists=entity.stored_lists.of(name))
     # A moved copy has `MovedFrom` until its next real write, which this is.
-    removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
-    added = {name: encode_value(value, path=name) for name, value in updates.add.items()}
-    names, slots, terms = _placed(tuple(attributes), tuple(first), tuple(removed), tuple(added))
-    starts = {name: start for name in added if (start := start_of(entity, name))}
-    sums = [
-        f"{terms.places[name]} = if_not_exists({terms.places[name]}, :s{slots[name][1:]}) + {slots[name]}"
-        for name in starts
-    ]
-    clauses = [", ".join(["SET " + terms.assigned, *members.assigned(), *sums])]
-    clauses.append(", ".join(["REMOVE " + terms.removed, *members.removed]))
-    if plain := [f"{terms.places[name]} {slots[name]}" for name in added if name not in starts]:
-        clauses.append("ADD " + ", ".join(plain))
-    expression = " ".join(clauses)
-    if before and len(expression) > MOST_CHARACTERS:
+    removed = (MOVED_FROM, *gone, *entity.attributes_of(emptied))
+    added = {name: encode_value(value, path=name) for name, value in updates.add.items()} if updates.add else {}
+    terms = _terms(entity, tuple(attributes), tuple(first), removed, tuple(added))
+    stored = dict(zip(terms.slots, (*attributes.values(), *first.values(), *added.values()), strict=True))
+    if terms.starts:
+        stored.update(terms.starts)
+    if members is None:
+        return {
+            "UpdateExpression": terms.expression([], []),
+            "ExpressionAttributeNames": terms.names,
+            "ExpressionAttributeValues": stored,
+        }
+    expression = terms.expression(members.assigned(), members.removed)
+    if len(expression) > MOST_CHARACTERS:
         return update_expression(entity, updates, system=system, first=first, gone=gone, now=now, before={})
-    stored = {slots[name]: value for name, value in {**attributes, **first, **added}.items()}
-    stored |= {f":s{slots[name][1:]}": encode_value(start, path=name) for name, start in starts.items()}
     return {
         "UpdateExpression": expression,
-        "ExpressionAttributeNames": {**names, **members.names()},
+        "ExpressionAttributeNames": {**terms.names, **members.names()},
         "ExpressionAttributeValues": stored | members.values(),
     }
 
 
 class _Terms(NamedTuple):
-    """The terms of an update expression, by clause, and the placeholders of attributes by name."""
+    """What the names of attributes decide about an update expression.
 
+    Attributes:
+        names: the names by placeholder.
+        slots: the placeholders of values, in the order of the names.
+        starts: what attributes count as that do not exist and are added to, by placeholder.
+        assigned, removed, added: the terms of each clause.
+    """
+
+    names: Mapping[str, str]
+    slots: Sequence[str]
+    starts: Wire
     assigned: str
     removed: str
-    places: Mapping[str, str]
+    added: str
+
+    def expression(self, assigned: Sequence[str], removed: Sequence[str]) -> str:
+        """Return the expression, with further terms."""
+        more = f" ADD {self.added}" if self.added else ""
+        return f"SET {', '.join([self.assigned, *assigned])} REMOVE {', '.join([self.removed, *removed])}{more}"
 
 
 @lru_cache(maxsize=1024)
-def _placed(
-    attributes: tuple[str, ...], first: tuple[str, ...], removed: tuple[str, ...], added: tuple[str, ...]
-) -> tuple[Mapping[str, str], Mapping[str, str], _Terms]:
-    """Return the names by placeholder, the placeholders of values by name, and the terms of an update of attributes.
-
-    They depend on the names alone, and updates of a program have few different ones.
-    """
+def _terms(
+    entity: EntityDefinition[Any],
+    attributes: tuple[str, ...],
+    first: tuple[str, ...],
+    removed: tuple[str, ...],
+    added: tuple[str, ...],
+) -> _Terms:
+    """Return the terms of an update of attributes, of which a program has few different ones."""
     names = {f"#{i}": name for i, name in enumerate([*attributes, *first, *removed, *added])}
     place = {name: alias for alias, name in names.items()}
     slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *first, *added]}
@@ -249,4 +275,13 @@ def _placed(
     if PREV not in attributes:
         # The revision that is replaced is not known; an adopted item may have none.
         terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
-    return names, slots, _Terms(", ".join(terms), ", ".join(place[name] for name in removed), place)
+    starts = {name: start for name in added if (start := start_of(entity, name))}
+    terms += [f"{place[n]} = if_not_exists({place[n]}, :s{slots[n][1:]}) + {slots[n]}" for n in starts]
+    return _Terms(
+        names,
+        list(slots.values()),
+        {f":s{slots[name][1:]}": encode_value(start, path=name) for name, start in starts.items()},
+        ", ".join(terms),
+        ", ".join(place[name] for name in removed),
+        ", ".join(f"{place[name]} {slots[name]}" for name in added if name not in starts),
+    )

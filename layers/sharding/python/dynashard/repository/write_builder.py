@@ -50,15 +50,18 @@ class WriteBuilder(Generic[E]):
         created: datetime | None,
         replaces: str | None = None,
         stamp: datetime | None = None,
+        revision: str | None = None,
         counts: IndexCounts | None = None,
     ) -> Wire:
-        """Return the item as it will be stored, without its stored key: stamped, and with a new revision."""
-        entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
+        """Return the item as it will be stored, without its stored key: stamped, and with a new revision.
+
+        What all items of a batch share may be given: the time of the write, their revisions and the counts.
+        """
+        entity, now, revision = self._entity, stamp or self._store.stamp(), revision or self._store.new_revision()
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
         fields = entity.values_of(item)
         compiled = entity.writer(fields, key, now, created or now, revision, counts)
-        named: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
-        wire: Wire = named if compiled is None else compiled
+        wire: Wire = compiled or {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
         if compiled is None:
             stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
             values = {**fields, **stamps}
@@ -127,6 +130,11 @@ class WriteBuilder(Generic[E]):
         if placing(made.__dict__) != placing(item.__dict__):
             self._place_as_read(wire, key, made)
         return made
+
+    def require_readable(self, wire: Wire, key: ItemKey, item: E) -> None:
+        """Do what `as_read` does, without making the item that readers will get if its fields show that they get it."""
+        if not self._entity.reads_back(item.__dict__, wire):
+            self.as_read(wire, key, item)
 
     def _place_as_read(self, wire: Wire, key: ItemKey, made: E) -> None:
         entity = self._entity
@@ -227,7 +235,7 @@ class WriteBuilder(Generic[E]):
         system |= {REV: {"S": revision}, **lineage(if_match)}
         stamp = stamp or store.stamp()
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
-        for index in touched_indexes(entity, updates):
+        for index in touched_indexes(entity, updates.fields):
             entry = store.router.index_attributes(entity, index, item_key, after)
             system.update(entry)
             gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
@@ -292,10 +300,13 @@ class WriteBuilder(Generic[E]):
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
         assignment = entity.assignment
-        if assignment.checks_whole(updates.fields) or any(
-            assignment.bounded(name) or start_of(entity, name) is None for name in updates.add
+        fields = updates.fields
+        if assignment.checks_whole(fields) or (
+            updates.add and any(assignment.bounded(name) or start_of(entity, name) is None for name in updates.add)
         ):
             return True
+        touched = touched_indexes(entity, fields)
+        if not touched:
+            return False
         given = known.keys() | entity.updated_fields
-        touched = touched_indexes(entity, updates)
         return not all(index.fields <= given and not index.fields & updates.add.keys() for index in touched)
