@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from dynashard_cdk.build import LAMBDA_PYTHON, SERVICES, TARGETS, BuildError, Target, assets_of, build, size_of
+from dynashard_cdk.build import (
+    HANDLERS_OF_EVENTS,
+    LAMBDA_PYTHON,
+    SERVICES,
+    TARGETS,
+    BuildError,
+    Target,
+    assets_of,
+    build,
+    size_of,
+)
 from dynashard_cdk.bundling import LAYERS
 from dynashard_serving.domain import INDEX, declared
 from tests.depth import profile
@@ -195,7 +205,27 @@ def test_no_unused_file_is_bundled(built: Path) -> None:
     names = {path.name for path in built.rglob("*")}
 
     assert names & {"tests", "bin", "RECORD", "examples-1.json", "py.typed", "tzdata.zi"} == set()
-    assert [name for name in names if name.endswith(".pyi")] == []
+    assert [name for name in names if name.endswith((".pyi", "-stubs"))] == []
+
+
+def test_a_function_of_an_adopter_may_load_more_of_powertools(tmp_path: Path) -> None:
+    for name in ("mine", "writer"):
+        (tmp_path / "functions" / name).mkdir(parents=True)
+        (tmp_path / "functions" / name / "handler.py").touch()
+
+    mine, writer = assets_of(tmp_path)[-2:]
+
+    assert mine.dropped == (HANDLERS_OF_EVENTS,)
+    assert set(writer.dropped) > {HANDLERS_OF_EVENTS}
+
+
+@pytest.mark.parametrize("name", ["changes", "commands", "prewarm", "reshard", "writer"])
+def test_a_function_has_of_powertools_what_functions_load(built: Path, name: str) -> None:
+    utilities = built / "functions" / name / "aws_lambda_powertools/utilities"
+
+    assert {path.name for path in utilities.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
+        "batch", "data_classes", "jmespath_utils", "parser", "typing",
+    }  # fmt: skip
 
 
 def test_the_assets_stay_small(built: Path) -> None:

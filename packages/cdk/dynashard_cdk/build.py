@@ -48,6 +48,16 @@ FUNCTIONS = "functions"
 """The lock of functions that have none of their own."""
 KEPT = {"api": (f"{SWAGGER_UI}/*.min.*",)}
 """What functions keep of that lock's packages; all but the handlers of events, if nothing else is said."""
+OURS = ("changes", "commands", "prewarm", "reshard", "writer")
+"""The functions that are packages of Dynashard: it is known what they load."""
+UNLOADED = tuple(
+    f"{POWERTOOLS}/utilities/{name}"
+    for name in (
+        "auth_alpha", "circuit_breaker", "data_masking", "feature_flags", "idempotency", "kafka", "metadata",
+        "parameters", "streaming", "validation",
+    )
+)  # fmt: skip
+"""What none of these loads of Powertools. A function of a backend that has the same lock may load it."""
 UNUSED = {
     "serving": (
         *("boto3/examples", "boto3/ec2", "boto3/s3", "boto3/crt.py", "s3transfer/crt.py", "s3transfer/processpool.py"),
@@ -57,7 +67,18 @@ UNUSED = {
 """What layers drop: what boto3 adds to S3 and EC2, whose descriptions are not there either; jsonpatch's programs."""
 
 NEVER_USED = (
-    *("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json"),
+    *(
+        "__pycache__",
+        "bin",
+        "tests",
+        "*-stubs",
+        "*.pyi",
+        "py.typed",
+        "RECORD",
+        "INSTALLER",
+        "REQUESTED",
+        "examples-1.json",
+    ),
     # zoneinfo reads the compiled zones alone, not the texts that stand beside them.
     *("tzdata.zi", "*.tab", "leapseconds"),
 )
@@ -146,7 +167,7 @@ def _function(root: Path, name: str) -> Asset:
         requirements=name if own else FUNCTIONS,
         without=LAYERS,
         kept=None if own else KEPT.get(name),
-        dropped=() if own or name in KEPT else (HANDLERS_OF_EVENTS,),
+        dropped=() if own or name in KEPT else (HANDLERS_OF_EVENTS, *(UNLOADED if name in OURS else ())),
         runtime_path="/var/task",
     )
 

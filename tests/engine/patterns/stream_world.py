@@ -37,13 +37,13 @@ def records_of(stream: Stream) -> list[Record]:
     return found
 
 
-def changes_of(records: Iterable[Record], *models: type[Entity]) -> list[Change]:
+def changes_of(records: Iterable[Record], *models: type[Entity]) -> list[Change[Any]]:
     """Return the changes that the records contain for some entities."""
     registry = watched(models)
     return [change for record in records if (change := decode(record, registry)) is not None]
 
 
-def stories(changes: Iterable[Change], shown: Callable[[Any], Any]) -> dict[Any, list[tuple[str, Any, Any]]]:
+def stories(changes: Iterable[Change[Any]], shown: Callable[[Any], Any]) -> dict[Any, list[tuple[str, Any, Any]]]:
     """Return the changes of each item in order: the kind, and the item before and after as `shown` represents it."""
     found: dict[Any, list[tuple[str, Any, Any]]] = {}
     for change in changes:

@@ -75,12 +75,12 @@ def own() -> str:
     return next(TENANTS)
 
 
-def change(item: Beat, kind: Any = "created") -> Change:
+def change(item: Beat, kind: Any = "created") -> Change[Beat]:
     key = {"tenant": item.tenant, "song": item.song, "at": item.at, "id": item.id}
     return Change(kind, Beat, key, None if kind == "created" else item, item, "1")
 
 
-def changes(items: Sequence[Beat]) -> list[Change]:
+def changes(items: Sequence[Beat]) -> list[Change[Beat]]:
     return [change(item) for item in items]
 
 

@@ -123,6 +123,8 @@ def test_a_change_has_both_images_with_their_revisions() -> None:
     change = decode(record(item(), item("b", "r2", **COMING)), REGISTRY)
 
     assert change is not None
+    assert change.old is not None
+    assert change.new is not None
     assert (change.old.text, change.old.revision, change.old.expires_at) == ("a", "r1", None)
     assert (change.new.text, change.new.revision) == ("b", "r2")
     assert change.new.expires_at == datetime.fromtimestamp(WRITTEN + 1, UTC)

@@ -56,7 +56,7 @@ class Hearer:
         self._stumble = stumble
         self.consumer = Consumer("hearer", (entity,), self._handle)
 
-    def _handle(self, changes: Sequence[Change]) -> None:
+    def _handle(self, changes: Sequence[Change[Any]]) -> None:
         self.batches.append([change.key["id"] for change in changes])
         for number in self.batches[-1]:
             error = self._stumble(number)

@@ -393,8 +393,8 @@ PLAIN = {
     "member", "number", "part", "row", "target", "write",
 }  # fmt: skip
 """Names of classes that values of any type have too: a field of pydantic, a key as people type it, Lambda's event."""
-INSTANCES = {"caller", "collection", "item"}
-"""Names of parameters that have entities, callers and collections, whatever their classes are called."""
+INSTANCES = {"caller", "collection", "item", "new", "old"}
+"""Names of what has entities, callers and collections, whatever their classes are called."""
 BY_NAME = {
     "dynashard.transport.direct.endpoint": "finds botocore's certificates without importing botocore",
     "dynashard_serving.api.openapi.page": "finds the Swagger UI within Powertools, whose code is not in the bundle",

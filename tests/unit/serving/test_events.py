@@ -37,13 +37,13 @@ def memo(name: str, revision: str | None, text: str = "") -> Memo:
     return with_revision(Memo(tenant_id="abc", id=name, text=text), revision)
 
 
-def change(kind: Kind, old: Memo | None, new: Memo | None, sequence: str = "1") -> Change:
+def change(kind: Kind, old: Memo | None, new: Memo | None, sequence: str = "1") -> Change[Memo]:
     shown = new or old
     assert shown is not None
     return Change(kind, Memo, {"tenant_id": "abc", "id": shown.id}, old, new, sequence, AT)
 
 
-def created(name: str, revision: str = "r1", text: str = "") -> Change:
+def created(name: str, revision: str = "r1", text: str = "") -> Change[Memo]:
     return change("created", None, memo(name, revision, text))
 
 
@@ -71,7 +71,7 @@ class Bus:
         return Publisher(self.put, "the-bus", "dynashard", sleep=self.pauses.append)
 
 
-def publish(bus: Bus, *changes: Change, events: Events | None = None) -> None:
+def publish(bus: Bus, *changes: Change[Any], events: Events | None = None) -> None:
     (events or Events(of=Memo)).consumer(bus.publisher).handle(changes)
 
 

@@ -86,12 +86,18 @@ def unique_named(
     return None
 
 
-def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Mapping[str, Any]) -> E:
+def item_named(
+    entity: EntityDefinition[E], verb: str, item: object, fields: Mapping[str, Any], more: tuple[Any, ...] = ()
+) -> E:
     """Return the item that a call of `verb` stores: an item, or one made from its fields.
+
+    `more` are further positional arguments, which are refused.
 
     Raises:
         InvalidValueError: the fields do not make an item, with the first at fault; or it is one of another entity.
     """
+    if more:
+        raise InvalidValueError(f"{verb} takes one item, and got {1 + len(more)}; write batch_write([...])")
     if isinstance(item, Entity):
         _require_model(entity, verb, item)
         if fields:
@@ -114,8 +120,8 @@ def item_named(entity: EntityDefinition[E], verb: str, item: object, fields: Map
         first, *others = sorted(mistakes, key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
         near = hint(place, entity.model.model_fields) if first["type"] == "extra_forbidden" else ""
-        more = f" ({len(others)} more fields are not accepted)" if others else ""
-        raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{more}", field=place or None) from error
+        rest = f" ({len(others)} more fields are not accepted)" if others else ""
+        raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{rest}", field=place or None) from error
 
 
 def _require_no_answer(verb: str, given: object) -> None:
@@ -165,7 +171,11 @@ def names_of(what: str, names: Any) -> Any:
         raise InvalidQueryError(f"{what} is the text {names!r}; write {what}=[{names!r}]", field=what)
     if not isinstance(names, Iterable):
         raise InvalidQueryError(f"{what} is {_shown(names)}; write a list of names", field=what)
-    return names
+    listed = [*names]
+    for each in listed:
+        if not isinstance(each, str):
+            raise InvalidQueryError(f"{what} has {_shown(each)}; write names of fields", field=what)
+    return listed
 
 
 def check_values(what: str, values: object) -> None:
@@ -193,6 +203,16 @@ def check_key(verb: str, model: object, key: object) -> None:
         raise InvalidKeyError(f"{verb} takes the key of a {model.__name__}; it got a {type(key).__name__}")
     if not isinstance(key, Entity | Mapping):
         raise InvalidKeyError(f"{verb}: the key is {_shown(key)}; write its fields, {{...}}, or pass the item")
+
+
+def refuse_more(verb: str, more: tuple[Any, ...], others: Collection[str] = ()) -> None:
+    """Refuse what a call takes besides one list, with `InvalidKeyError`: further values, and arguments it has not."""
+    if more:
+        raise InvalidKeyError(f"{verb} takes one list, and got {1 + len(more)} values; write {verb}([...])")
+    for name in others:
+        near = hint(name, ("put", "delete", "whole"))
+        cure = near or "; write fields in each item and key"
+        raise InvalidKeyError(f"{name} is not an argument of {verb}{cure}", field=name)
 
 
 def several(verb: str, given: Any) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from dynashard.arguments import (
     item_named,
     key_named,
     names_of,
+    refuse_more,
     several,
     unique_named,
     updates_named,
@@ -73,14 +74,20 @@ class Collection(Generic[E]):
         """The compiled declaration."""
         return self._entity
 
-    def check(self, item: E, *, timely: bool = True) -> None:
+    def check(
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, timely: bool = True, **fields: Any
+    ) -> None:
         """Raise the `InputError` that storing this item would raise before anything is sent; see `Repository.check`."""
+        if fields or more or item.__class__ is not self._entity.model:
+            item = item_named(self._entity, "check", item, fields, more)
         self._repository.check(item, timely=timely)
 
-    def create(self, item: E | Mapping[str, Any] | None = None, /, *, handling: str | None = None, **fields: Any) -> E:
+    def create(
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, handling: str | None = None, **fields: Any
+    ) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
-        if fields or item.__class__ is not self._entity.model:
-            item = item_named(self._entity, "create", item, fields)
+        if fields or more or item.__class__ is not self._entity.model:
+            item = item_named(self._entity, "create", item, fields, more)
         return self._repository.create(item, handling=handling)
 
     @property
@@ -100,15 +107,15 @@ class Collection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *,
+        *more: Any,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
         **fields: Any,
     ) -> Written[E]:
         """Store an item, whether or not its key had one; see `Repository.put`."""
-        if fields or item.__class__ is not self._entity.model:
-            item = item_named(self._entity, "put", item, fields)
+        if fields or more or item.__class__ is not self._entity.model:
+            item = item_named(self._entity, "put", item, fields, more)
         if if_match is not None:
             check_revision(if_match)
         if over is not None:
@@ -119,14 +126,14 @@ class Collection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *,
+        *more: Any,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
         **fields: Any,
     ) -> E:
         """Do what `put` does, and return only the item as stored."""
-        return self.put(item, if_match=if_match, handling=handling, over=over, **fields).item
+        return self.put(item, *more, if_match=if_match, handling=handling, over=over, **fields).item
 
     def find(
         self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
@@ -165,9 +172,11 @@ class Collection(Generic[E]):
         return item
 
     def part(
-        self, key: Any = None, /, *more: Any, fields: Sequence[str], consistent: bool = False, **named: Any
+        self, key: Any = None, /, *more: Any, fields: Sequence[str] = (), consistent: bool = False, **named: Any
     ) -> Part:
         """Return some fields of the live item with this key; see `Repository.part`."""
+        if not fields:
+            raise InvalidQueryError("part returns some fields; write part(..., fields=[...])", field="fields")
         if key.__class__ is not dict or named or more:
             key = key_named(self._entity, "part", key, more, named)
         return self._repository.part(key, fields=names_of("fields", fields), consistent=consistent)
@@ -185,7 +194,7 @@ class Collection(Generic[E]):
         key: Any = None,
         updates: Mapping[str, Any] | None = None,
         /,
-        *,
+        *more: Any,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
         remove: Names[str] = (),
         add: Mapping[str, Any] | None = None,
@@ -199,9 +208,9 @@ class Collection(Generic[E]):
         """
         check_revision(if_match)
         own, values = updates_named(self._entity, key, fields, updates, set)
-        if key.__class__ is not dict or own or len(key) != len(self._entity.key_fields):
-            key = key_named(self._entity, "update", key, (), own)
-        if remove.__class__ is not tuple:
+        if key.__class__ is not dict or own or more or len(key) != len(self._entity.key_fields):
+            key = key_named(self._entity, "update", key, more, own)
+        if remove != ():
             remove = names_of("remove", remove)
         if add is not None:
             check_values("add", add)
@@ -218,24 +227,38 @@ class Collection(Generic[E]):
         self._repository.delete(key, if_match=if_match, handling=handling)
 
     def batch_get(
-        self, keys: Sequence[Any] = (), /, *, consistent: bool = False, strict: bool = False, **fields: Any
+        self, keys: Sequence[Any] = (), /, *more: Any, consistent: bool = False, strict: bool = False, **fields: Any
     ) -> Found[E]:
         """Return the live items with these keys; see `Batches.get`.
 
         Fields by keyword are those of all keys: `batch_get(["ada", "bob"], tenant_id="abc")`.
         """
-        return self._repository.batches.get(self._keys("batch_get", keys, fields), consistent=consistent, strict=strict)
+        refuse_more("batch_get", more)
+        asked = self._keys("batch_get", keys, fields)
+        return self._repository.batches.get(asked, consistent=consistent, strict=strict)
 
     def batch_write(
-        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
+        self,
+        put: Sequence[E | Mapping[str, Any]] = (),
+        *more: Any,
+        delete: Sequence[Any] = (),
+        whole: bool = False,
+        **others: Any,
     ) -> None:
         """Store and delete many items; see `Batches.write`."""
+        refuse_more("batch_write", more, others)
         self._repository.batches.write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
 
     def try_batch_write(
-        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
+        self,
+        put: Sequence[E | Mapping[str, Any]] = (),
+        *more: Any,
+        delete: Sequence[Any] = (),
+        whole: bool = False,
+        **others: Any,
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
+        refuse_more("try_batch_write", more, others)
         puts = [_tried(self._items, item) for item in several("put", put)]
         deletes = [_tried(partial(self._keys, "delete", fields={}), key) for key in several("delete", delete)]
         items, keys = ([each for each, error in some if error is None] for some in (puts, deletes))
@@ -252,7 +275,7 @@ class Collection(Generic[E]):
     ) -> "reads.Page[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]": ...
-    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
+    def list(self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
 
         Fields select what is listed: those of a partition, and perhaps the first fields of its sort key. If they are
@@ -260,6 +283,7 @@ class Collection(Generic[E]):
 
         Args:
             partition: its fields as a mapping, those of the index if one is named; or a sequence of such, at most 100.
+            more: further values, which are refused.
             cursor: that of the page before, with every other argument but `limit`, `fields`, `budget` and `consistent`
                 as it was.
             arguments: those of `Query` from `index` on; `reverse=True` for the last items first, in order over all
@@ -273,7 +297,7 @@ class Collection(Generic[E]):
         each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
         Several partitions cost what all of their shards cost, in the same rounds.
         """
-        return self.listing.page(self._query(partition, arguments), _cursor(cursor))
+        return self.listing.page(self._query(partition, arguments, more), _cursor(cursor))
 
     @overload
     def pages(
@@ -288,10 +312,10 @@ class Collection(Generic[E]):
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> Iterator["reads.Page[Any]"]: ...
     def pages(
-        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+        self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any
     ) -> Iterator["reads.Page[Any]"]:
         """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
-        return self.listing.pages(self._query(partition, arguments), _cursor(cursor))
+        return self.listing.pages(self._query(partition, arguments, more), _cursor(cursor))
 
     @overload
     def items(
@@ -303,12 +327,12 @@ class Collection(Generic[E]):
     ) -> Iterator[Row]: ...
     @overload
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]: ...
-    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
+    def items(self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
         """Return every item of all pages, one after another; reads a page when its first item is needed.
 
         Takes the arguments of `list`, and costs what `pages` costs. `scan` reads faster, in no order.
         """
-        pages = self.pages(partition, cursor=cursor, **arguments)
+        pages = self.pages(partition, *more, cursor=cursor, **arguments)
         return (item for page in pages for item in page.items)
 
     @overload
@@ -321,13 +345,14 @@ class Collection(Generic[E]):
     ) -> "reads.Scan[Row]": ...
     @overload
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]": ...
-    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":
+    def scan(self, partition: Any = None, *more: Any, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":
         """Stream all items, in no order between shards; several partitions follow one another.
 
         `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.
 
         Args:
             partition: as of `list`.
+            more: as of `list`.
             workers: how many shards are read at a time, 1 to 64.
             arguments: those of `list` that choose items: `index`, `prefix`, `start`, `end`, `filters`, `fields`,
                 `consistent`, `strict`, and fields by keyword.
@@ -336,9 +361,9 @@ class Collection(Generic[E]):
         """
         if "limit" in arguments:
             raise InvalidQueryError(f"a scan has no pages: write list(limit={arguments['limit']!r})", field="limit")
-        return self.listing.scan(self._query(partition, arguments), workers=workers)
+        return self.listing.scan(self._query(partition, arguments, more), workers=workers)
 
-    def count(self, partition: Any = None, *, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
+    def count(self, partition: Any = None, *more: Any, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
         """Count the items; takes the arguments of `list` that choose items, and `distinct`.
 
         Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted. With
@@ -350,16 +375,19 @@ class Collection(Generic[E]):
             raise InvalidQueryError(f"count has no pages: write up_to={arguments['limit']!r}", field="limit")
         if "distinct" in arguments:
             arguments.setdefault("order", reads.Order.ORDERED)
-        return self.listing.count(self._query(partition, arguments), up_to=up_to)
+        return self.listing.count(self._query(partition, arguments, more), up_to=up_to)
 
-    def shards(self, partition: Any = None, *, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
+    def shards(self, partition: Any = None, *more: Any, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
         While items move, these are the shards of both counts. Cost: what reading all of it costs.
         """
-        return self.listing.shards(self._query(partition, fields), workers=workers)
+        return self.listing.shards(self._query(partition, fields, more), workers=workers)
 
-    def _query(self, partition: Any, arguments: Mapping[str, Any]) -> "reads.Query":
+    def _query(self, partition: Any, arguments: Mapping[str, Any], more: tuple[Any, ...]) -> "reads.Query":
+        if more:
+            named = ", ".join(f"{name}=..." for name in self._entity.partition.fields)
+            raise InvalidQueryError(f"A listing takes one partition, and got {1 + len(more)} values; write {named}")
         return reads.query_of(self._entity, partition, arguments)
 
     def _unique_named(

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from dynashard.entity import Entity
 
+E = TypeVar("E", bound=Entity)
 Kind = Literal["created", "updated", "deleted", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What has happened to one item.
+class Change(Generic[E]):
+    """What has happened to one item, such as `Change[Incident]` for consumers of one entity.
 
     Attributes:
         kind: `created`, `updated`, `deleted`, or `expired`: the table's TTL, or the layer, deleted an expired item.
@@ -25,10 +26,10 @@ class Change:
     """
 
     kind: Kind
-    entity: type[Entity]
+    entity: type[E]
     key: Mapping[str, Any]
-    old: Any
-    new: Any
+    old: E | None
+    new: E | None
     sequence: str
     at: float | None = None
 
@@ -51,4 +52,4 @@ class Consumer:
 
     name: str
     entities: Sequence[type[Entity]]
-    handle: Callable[[Sequence[Change]], None]
+    handle: Callable[[Sequence[Change[Any]]], None]

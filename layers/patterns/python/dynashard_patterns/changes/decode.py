@@ -36,7 +36,7 @@ def watched(models: Iterable[type[Entity]]) -> dict[str, EntityDefinition[Any]]:
     return {definition(model).name: definition(model) for model in models}
 
 
-def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[Any]]) -> Change | None:
+def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[Any]]) -> Change[Any] | None:
     """Return the change in a record of the stream.
 
     Args:

@@ -47,7 +47,7 @@ class Outcome:
 class _Entry:
     position: int
     record: Record
-    change: Change
+    change: Change[Any]
 
 
 @dataclass(frozen=True, slots=True)

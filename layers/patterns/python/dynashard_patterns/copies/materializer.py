@@ -52,7 +52,7 @@ class Materializer:
         self._copies = db.collection(copy)
         self._entity = definition(copy)
 
-    def handle(self, changes: Sequence[Change]) -> None:
+    def handle(self, changes: Sequence[Change[Any]]) -> None:
         """Bring the copies of changed sources up to date; several changes of one source are one signal."""
         keys = {tuple(change.key.values()): change.key for change in changes}
         map_concurrently(self.carry, list(keys.values()), CONCURRENCY)

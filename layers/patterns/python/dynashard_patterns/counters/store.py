@@ -1,6 +1,7 @@
 """Counters of one kind in a table: changed exactly once, within their bounds, and read exactly."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
@@ -211,7 +212,7 @@ class CounterStore(Generic[C]):
             missing="create",
         )
 
-    def _refusal(self, side: Side, partition: str, amount: int, room: Any) -> DynashardError:
+    def _refusal(self, side: Side, partition: str, amount: int, room: int | Decimal) -> DynashardError:
         """Return the error of a change for which all parts together have too little room."""
         name, verb = ("floor", "taken") if side == "value" else ("ceiling", "added")
         bound = getattr(self._bounds, name)

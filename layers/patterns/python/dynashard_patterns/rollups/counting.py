@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from dynashard.entity import Entity
 from dynashard.errors import DynashardError, TransactionRefusedError
@@ -62,7 +62,7 @@ class ItemCounter(Generic[E]):
         self._slot = int(random() * roll_ups.spread)
         self._marks = db.collection(Counted)
 
-    def handle(self, changes: Sequence[Change]) -> None:
+    def handle(self, changes: Sequence[Change[Any]]) -> None:
         """Count created items; other changes count nothing.
 
         Raises:
@@ -71,7 +71,8 @@ class ItemCounter(Generic[E]):
 
         Cost: as `count`.
         """
-        self.count([each.new for each in changes if each.kind == "created" and each.entity is self._roll_ups.of])
+        made = (each.new for each in changes if each.kind == "created" and each.entity is self._roll_ups.of)
+        self.count([item for item in made if item is not None])
 
     def count(self, items: Iterable[E]) -> Tally:
         """Count items that have not been counted yet.

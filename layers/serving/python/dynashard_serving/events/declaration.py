@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NoReturn, get_args
+from typing import Any, Final, NoReturn, get_args
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
@@ -62,7 +62,7 @@ class Events:
         """Return the stream consumer that publishes. Cost: none on the table; see docs/events.md for the bus."""
         return Consumer(self.name, (self.of,), partial(self._handle, publish))
 
-    def event(self, change: Change) -> Event:
+    def event(self, change: Change[Any]) -> Event:
         """Return what is published of a change."""
         known = definition(self.of)
         document: Document = {
@@ -80,7 +80,7 @@ class Events:
             document["after"] = self._shown(change.new)
         return Event(f"{known.name} {change.kind}", document, change.at)
 
-    def _handle(self, publish: Publish, changes: Sequence[Change]) -> None:
+    def _handle(self, publish: Publish, changes: Sequence[Change[Any]]) -> None:
         publish([self.event(change) for change in changes if change.kind in self.kinds])
 
     def _shown(self, item: Entity) -> Document:

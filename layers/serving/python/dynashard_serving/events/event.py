@@ -64,7 +64,7 @@ def size(entry: Mapping[str, Any]) -> int:
     return sum(len(text.encode()) for text in texts) + (_TIME_BYTES if "Time" in entry else 0)
 
 
-def identifier(entity: str, change: Change) -> str:
+def identifier(entity: str, change: Change[Any]) -> str:
     """Return the id of a change: the same each time it is delivered, and of no other change."""
     revisions = [revision_of(change.old), revision_of(change.new)]
     # What another program writes has no revision, or leaves it as it was.

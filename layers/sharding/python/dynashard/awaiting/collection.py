@@ -37,15 +37,17 @@ class AsyncCollection(Generic[E]):
         """The compiled declaration."""
         return self.sync.entity
 
-    def check(self, item: E, *, timely: bool = True) -> None:
+    def check(
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, timely: bool = True, **fields: Any
+    ) -> None:
         """Raise the error that storing this item would raise before anything is sent; see `Collection.check`."""
-        self.sync.check(item, timely=timely)
+        self.sync.check(item, *more, timely=timely, **fields)
 
     async def create(
-        self, item: E | Mapping[str, Any] | None = None, /, *, handling: str | None = None, **fields: Any
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, handling: str | None = None, **fields: Any
     ) -> E:
         """Store an item under a key that has no live item; see `Collection.create`."""
-        return await run(self.sync.create, item, handling=handling, **fields)
+        return await run(self.sync.create, item, *more, handling=handling, **fields)
 
     @property
     def can_create_with(self) -> bool:
@@ -64,27 +66,27 @@ class AsyncCollection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *,
+        *more: Any,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
         **fields: Any,
     ) -> Written[E]:
         """Store an item, whether or not its key had one; see `Collection.put`."""
-        return await run(self.sync.put, item, if_match=if_match, handling=handling, over=over, **fields)
+        return await run(self.sync.put, item, *more, if_match=if_match, handling=handling, over=over, **fields)
 
     async def replace(
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *,
+        *more: Any,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
         **fields: Any,
     ) -> E:
         """Do what `put` does, and return only the item as stored."""
-        return await run(self.sync.replace, item, if_match=if_match, handling=handling, over=over, **fields)
+        return await run(self.sync.replace, item, *more, if_match=if_match, handling=handling, over=over, **fields)
 
     async def find(
         self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
@@ -99,7 +101,7 @@ class AsyncCollection(Generic[E]):
         return await run(self.sync.get, key, *more, consistent=consistent, include=include, **fields)
 
     async def part(
-        self, key: Any = None, /, *more: Any, fields: Sequence[str], consistent: bool = False, **named: Any
+        self, key: Any = None, /, *more: Any, fields: Sequence[str] = (), consistent: bool = False, **named: Any
     ) -> Part:
         """Return some fields of the live item with this key; see `Collection.part`."""
         return await run(self.sync.part, key, *more, fields=fields, consistent=consistent, **named)
@@ -113,7 +115,7 @@ class AsyncCollection(Generic[E]):
         key: Any = None,
         updates: Mapping[str, Any] | None = None,
         /,
-        *,
+        *more: Any,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
         remove: Names[str] = (),
         add: Mapping[str, Any] | None = None,
@@ -122,8 +124,8 @@ class AsyncCollection(Generic[E]):
         **fields: Any,
     ) -> E:
         """Update some fields of a live item; see `Collection.update`."""
-        more: dict[str, Any] = {"if_match": if_match, "handling": handling, **fields}
-        return await run(self.sync.update, key, updates, set=set, remove=remove, add=add, **more)
+        others: dict[str, Any] = {"if_match": if_match, "handling": handling, **fields}
+        return await run(self.sync.update, key, updates, *more, set=set, remove=remove, add=add, **others)
 
     async def delete(
         self, key: Any = None, /, *more: Any, if_match: str | None = None, handling: str | None = None, **fields: Any
@@ -132,22 +134,32 @@ class AsyncCollection(Generic[E]):
         await run(self.sync.delete, key, *more, if_match=if_match, handling=handling, **fields)
 
     async def batch_get(
-        self, keys: Sequence[Any] = (), /, *, consistent: bool = False, strict: bool = False, **fields: Any
+        self, keys: Sequence[Any] = (), /, *more: Any, consistent: bool = False, strict: bool = False, **fields: Any
     ) -> Found[E]:
         """Return the live items with these keys; see `Collection.batch_get`."""
-        return await run(self.sync.batch_get, keys, consistent=consistent, strict=strict, **fields)
+        return await run(self.sync.batch_get, keys, *more, consistent=consistent, strict=strict, **fields)
 
     async def batch_write(
-        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
+        self,
+        put: Sequence[E | Mapping[str, Any]] = (),
+        *more: Any,
+        delete: Sequence[Any] = (),
+        whole: bool = False,
+        **others: Any,
     ) -> None:
         """Store and delete many items; see `Collection.batch_write`."""
-        await run(self.sync.batch_write, put, delete=delete, whole=whole)
+        await run(self.sync.batch_write, put, *more, delete=delete, whole=whole, **others)
 
     async def try_batch_write(
-        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
+        self,
+        put: Sequence[E | Mapping[str, Any]] = (),
+        *more: Any,
+        delete: Sequence[Any] = (),
+        whole: bool = False,
+        **others: Any,
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Collection.try_batch_write`."""
-        return await run(self.sync.try_batch_write, put, delete=delete, whole=whole)
+        return await run(self.sync.try_batch_write, put, *more, delete=delete, whole=whole, **others)
 
     @overload
     def list(
@@ -159,12 +171,12 @@ class AsyncCollection(Generic[E]):
     ) -> "Listed[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]": ...
-    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]":
+    def list(self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any) -> "Listed[Any]":
         """Return one page: `page = await users.list(...)`, or its items: `async for user in users.list(...)`.
 
         See `Collection.list`.
         """
-        return Listed(lambda: self.sync.list(partition, cursor=cursor, **arguments))
+        return Listed(lambda: self.sync.list(partition, *more, cursor=cursor, **arguments))
 
     @overload
     def pages(
@@ -179,10 +191,10 @@ class AsyncCollection(Generic[E]):
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> AsyncGenerator["reads.Page[Any]"]: ...
     def pages(
-        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+        self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any
     ) -> "AsyncGenerator[reads.Page[Any]]":
         """Return all pages, from a cursor or the start on; see `Collection.pages`."""
-        return _streamed(self.sync.pages(partition, cursor=cursor, **arguments))
+        return _streamed(self.sync.pages(partition, *more, cursor=cursor, **arguments))
 
     @overload
     def items(
@@ -194,9 +206,11 @@ class AsyncCollection(Generic[E]):
     ) -> AsyncGenerator[Row]: ...
     @overload
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]: ...
-    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]:
+    def items(
+        self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any
+    ) -> AsyncGenerator[Any]:
         """Return every item of all pages, one after another; see `Collection.items`."""
-        return _items(self.pages(partition, cursor=cursor, **arguments))
+        return _items(self.pages(partition, *more, cursor=cursor, **arguments))
 
     @overload
     def scan(
@@ -208,17 +222,21 @@ class AsyncCollection(Generic[E]):
     ) -> "AsyncScan[Row]": ...
     @overload
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]": ...
-    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]":
+    def scan(self, partition: Any = None, *more: Any, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]":
         """Stream all items, in no order between shards; see `Collection.scan`."""
-        return AsyncScan(self.sync.scan(partition, workers=workers, **arguments))
+        return AsyncScan(self.sync.scan(partition, *more, workers=workers, **arguments))
 
-    async def count(self, partition: Any = None, *, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
+    async def count(
+        self, partition: Any = None, *more: Any, up_to: int | None = None, **arguments: Any
+    ) -> "reads.Counted":
         """Count the items; see `Collection.count`."""
-        return await run(self.sync.count, partition, up_to=up_to, **arguments)
+        return await run(self.sync.count, partition, *more, up_to=up_to, **arguments)
 
-    async def shards(self, partition: Any = None, *, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
+    async def shards(
+        self, partition: Any = None, *more: Any, workers: int = 4, **fields: Any
+    ) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order; see `Collection.shards`."""
-        return await run(self.sync.shards, partition, workers=workers, **fields)
+        return await run(self.sync.shards, partition, *more, workers=workers, **fields)
 
     if not TYPE_CHECKING:
         # Type checkers refuse unknown names by themselves.

@@ -105,6 +105,9 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
         given_each = [_typed(entity, _merged(each, fields)) for each in partition]
         return Query(entity, given_each, **_filtered(options, operators))
     index = options.get("index")
+    if index is not None and not isinstance(index, str):
+        cure = f"write the name of an index: {', '.join(listed_indexes(entity)) or 'there is none'}"
+        raise InvalidQueryError(f"index is a {type(index).__name__}; {cure}", field="index")
     given = _typed(entity, _given(entity, index, partition, fields))
     if index is not None and index not in listed_indexes(entity):
         # The query's own check has the error.
