@@ -203,9 +203,9 @@ def test_what_layers_drop_is_what_the_locked_packages_have() -> None:
     boto3 = find_spec("boto3")
     assert boto3 is not None
     assert boto3.origin is not None
-    packages = Path(boto3.origin).parents[1]
+    installed = Path(boto3.origin).parents[1]
 
-    assert {name for names in UNUSED.values() for name in names if not (packages / name).exists()} == set()
+    assert {name for names in UNUSED.values() for name in names if not (installed / name).exists()} == set()
 
 
 LIBRARY = {
@@ -240,9 +240,9 @@ def test_a_backend_with_locks_that_lack_what_ours_drop_is_built(tmp_path: Path, 
 
     build(Target(folder="", pip=()), tmp_path / "built", root)
 
-    layer = tmp_path / "built/serving/python"
-    assert sorted(path.name for path in layer.glob("own_library/*")) == ["__init__.py", "__pycache__"]
-    assert (layer / "dynashard_serving").is_dir()
+    content = tmp_path / "built/serving/python"
+    assert sorted(path.name for path in content.glob("own_library/*")) == ["__init__.py", "__pycache__"]
+    assert (content / "dynashard_serving").is_dir()
 
 
 def test_the_assets_stay_small(built: Path) -> None:
