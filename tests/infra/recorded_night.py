@@ -154,6 +154,11 @@ class Night:
                 self.run("writer", at)
                 self.log(at, partial(writer.write_metrics, ENVIRONMENT, Tally(stored=1, lags=[0.5])))
 
+    def gave_up(self, at: float) -> None:
+        """The writer ends an accepted write as failed, without a mistake of its caller."""
+        self.run("writer", at)
+        self.log(at, partial(writer.write_metrics, ENVIRONMENT, Tally(failed=1, lags=[0.5])))
+
     def throttled(self, start: float, end: float, event: str, *of: str) -> None:
         """Throttles of DynamoDB in every minute."""
         for at in minutes(start, end):

@@ -6,8 +6,9 @@ import re
 import struct
 import subprocess
 import sys
-from importlib.util import MAGIC_NUMBER
+from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from filelock import FileLock
@@ -17,6 +18,7 @@ from dynashard_cdk.build import (
     LAMBDA_PYTHON,
     SERVICES,
     TARGETS,
+    UNUSED,
     BuildError,
     Target,
     assets_of,
@@ -226,6 +228,52 @@ def test_a_function_has_of_powertools_what_functions_load(built: Path, name: str
     assert {path.name for path in utilities.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
         "batch", "data_classes", "jmespath_utils", "parser", "typing",
     }  # fmt: skip
+
+
+def test_what_layers_drop_is_what_the_locked_packages_have() -> None:
+    boto3 = find_spec("boto3")
+    assert boto3 is not None
+    assert boto3.origin is not None
+    installed = Path(boto3.origin).parents[1]
+
+    assert {name for names in UNUSED.values() for name in names if not (installed / name).exists()} == set()
+
+
+LIBRARY = {
+    "own_library/__init__.py": "",
+    "own_library/tests/__init__.py": "",
+    "own_library/tests/tests/test_library.py": "",
+}
+"""The modules of a package of an adopter."""
+
+
+@pytest.fixture
+def adopters_lock(tmp_path: Path) -> str:
+    """A lock with one small package that is found nowhere but on this machine, and none of ours."""
+    wheel = tmp_path / "own_library-1-py3-none-any.whl"
+    information = {
+        "own_library-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: own-library\nVersion: 1\n",
+        "own_library-1.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nTag: py3-none-any\n",
+    }
+    with ZipFile(wheel, "w") as archive:
+        for name, text in {**LIBRARY, **information, "own_library-1.dist-info/RECORD": ""}.items():
+            archive.writestr(name, text)
+    return f"own-library @ {wheel.as_uri()} \\\n    --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+def test_a_backend_with_locks_that_lack_what_ours_drop_is_built(tmp_path: Path, adopters_lock: str) -> None:
+    root = tmp_path / "backend"
+    (root / "requirements").mkdir(parents=True)
+    (root / "layers/domain/python/domain").mkdir(parents=True)
+    (root / "layers/domain/python/domain/__init__.py").write_text('"""Nothing is served."""\n')
+    for layer in ("sharding", "serving"):
+        (root / "requirements" / f"{layer}.txt").write_text(adopters_lock if layer == "serving" else "")
+
+    build(Target(folder="", pip=()), tmp_path / "built", root)
+
+    content = tmp_path / "built/serving/python"
+    assert sorted(path.name for path in content.glob("own_library/*")) == ["__init__.py", "__pycache__"]
+    assert (content / "dynashard_serving").is_dir()
 
 
 def test_the_assets_stay_small(built: Path) -> None:

@@ -121,6 +121,12 @@ def failing(night: Night, start: float, end: float) -> None:
         at += 240
 
 
+def given_up(night: Night, start: float, end: float) -> None:
+    """One accepted write cannot be done, because the stored item cannot be read."""
+    night.ordinary(start, end)
+    night.gave_up(start + 600)
+
+
 def slow(night: Night, start: float, end: float) -> None:
     """All requests are slow, in an environment with too few for a hundredth."""
     night.traffic(start, end, requests=2, ms=8000.0)
@@ -148,6 +154,7 @@ OUTAGES: Mapping[str, tuple[Callable[[Night, float, float], None], set[str]]] = 
         {"account-limit-gsi2-writes"},
     ),
     "5xx for one of thirty": (failing, {"server-errors-rate"}),
+    "an accepted write is given up": (given_up, {"operations-failed"}),
     "slow, and few requests": (slow, {"latency-median"}),
 }
 MORE = {

@@ -32,6 +32,7 @@ SILENCE = {
         FAULT,
         "an operator has set how long it may be quiet; FILL makes a missing count 0, which rings too",
     ),
+    "operations-failed": (CALM, OWN),
     "outcome-unknown": (CALM, OWN),
     "prewarm-failed": (CALM, EXECUTIONS),
     "prewarm-not-returned": (CALM, "an on-demand table has no provisioned capacity"),

@@ -28,6 +28,7 @@ FIRST_COMMANDS: Final = {
     "growth-refused": "dynashard logs growth --env {env}",
     "latency": "dynashard logs slow-requests --env {env}",
     "no-traffic": "dynashard logs requests --env {env}",
+    "operations-failed": "dynashard logs failed-writes --env {env} --minutes 1440",
     "outcome-unknown": "dynashard logs outcome-unknown --env {env}",
     "prewarm-failed": "aws dynamodb describe-table --table-name $TABLE",
     "prewarm-not-returned": "aws dynamodb describe-table --table-name $TABLE",

@@ -252,7 +252,8 @@ def _trim(content: Path, asset: Asset) -> None:
 
 
 def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    # An adopter's lock may lack a package or pin a version without the file, and a removed folder may have held it.
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _keep_only(kept: Iterable[Path], folder: Path) -> None:

@@ -172,7 +172,13 @@ def _queues(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
     )
     work = [
         metrics.own(name, "Sum", MINUTE)
-        for name in (names.WRITER_STORED, names.WRITER_LEFT, names.CHANGES_HANDLED, names.CHANGE_BATCHES_AGAIN)
+        for name in (
+            names.WRITER_STORED,
+            names.WRITER_LEFT,
+            names.WRITER_FAILED,
+            names.CHANGES_HANDLED,
+            names.CHANGE_BATCHES_AGAIN,
+        )
     ]
     return _row(
         _graph("Age of the oldest message (s)", ages),

@@ -128,6 +128,12 @@ def _queues(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
         threshold=MOST_LEFT,
         silence=Silence.CALM,
     )
+    alarms.add(
+        "operations-failed",
+        "Accepted writes were given up without a mistake of their callers: nothing was written.",
+        metrics.own(names.WRITER_FAILED, "Sum"),
+        silence=Silence.CALM,
+    )
 
 
 def _stream(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:

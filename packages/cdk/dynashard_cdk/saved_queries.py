@@ -113,6 +113,13 @@ QUERIES: Final[Mapping[str, SavedQuery]] = {
 | sort period desc
 | limit 100""",
     ),
+    "failed-writes": SavedQuery(
+        ("writer",),
+        """filter message = "write" and ispresent(error)
+| fields @timestamp, @message
+| sort @timestamp desc
+| limit 50""",
+    ),
     "dead-letters": SavedQuery(
         ("changes", "writer"),
         """filter @message like /dead letter/

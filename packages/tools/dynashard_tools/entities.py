@@ -7,6 +7,7 @@ from typing import Any
 from dynashard import Entity, definition
 from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.nearest import hint
 from dynashard.topology import family_of
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import Domain
@@ -30,14 +31,14 @@ def exposed(name: str) -> Exposed:
     """Return the entity of a name such as `users` or `user.v1.User`.
 
     Raises:
-        CommandError: there is none; the message lists all.
+        CommandError: there is none; the message has the nearest name, and lists all.
     """
-    for each in declared().entities:
-        if name in (each.path, definition(each.entity).name):
-            return each
-    raise CommandError(
-        f"no entity is called {name!r}. There are: {', '.join(each.path for each in declared().entities)}"
-    )
+    entities = declared().entities
+    named = {called: each for each in entities for called in (each.path, definition(each.entity).name)}
+    if name not in named:
+        paths = ", ".join(each.path for each in entities)
+        raise CommandError(f"no entity is called {name!r}{hint(name, named) or '.'} There are: {paths}")
+    return named[name]
 
 
 def loadable() -> list[Exposed]:

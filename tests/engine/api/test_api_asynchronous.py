@@ -15,6 +15,7 @@ from dynashard.transport.interface import Wire
 from dynashard_serving.writer.writer import MOST_UNEXPECTED
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples
+from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld
 
 pytestmark = pytest.mark.engine
@@ -154,8 +155,30 @@ def test_a_later_failure_is_recorded_as_a_problem(
     assert document["problem"]["type"] == f"urn:dynashard:problem:{problem}"
     assert user(world) == before
     line = world.recorded[-1]
-    assert (line["outcome"], line["code"], line["revision"]) == ("refused", problem, None)
-    assert world.tallies[0].stored == 0
+    assert (line["outcome"], line["code"], line["revision"], line["error"]) == ("refused", problem, None, None)
+    assert (world.tallies[0].stored, world.tallies[0].failed) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"), [("PUT", {"if-match": '"a", "b"'}), ("PATCH", {}), ("DELETE", {"if-match": '"a", "b"'})]
+)
+def test_a_write_that_fails_because_the_stored_item_cannot_be_read_is_counted_and_logged_with_its_error(
+    world: QueueWorld, dynamodb: RawDynamoDB, method: str, headers: dict[str, str]
+) -> None:
+    world.caller.post("/v1/users", a_user(id="1"))
+    [row] = [each for each in dynamodb.call("Scan", TableName=world.table)["Items"] if each["SK"]["S"] == "1"]
+    dynamodb.call("PutItem", TableName=world.table, Item={**row, "display_name": {"BOOL": True}})
+
+    body = None if method == "DELETE" else a_user(id="1") if method == "PUT" else {"department": "new"}
+    accepted = world.caller.send(method, "/v1/users/1", body, headers=LATER | headers)
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("failed", 500, "undecodable_item")
+    assert [tally.failed for tally in world.tallies] == [1]
+    line = world.recorded[-1]
+    assert (line["outcome"], line["code"]) == ("refused", "undecodable_item")
+    assert line["error"].startswith("UndecodableItemError: ")
+    assert "display_name" in line["error"]
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
@@ -261,6 +284,8 @@ def test_an_operation_that_keeps_failing_ends_as_failed(world: QueueWorld) -> No
         world.later(900)
 
     assert ended(world, accepted) == ("failed", 429, "key_range_throttled")
+    assert [tally.failed for tally in world.tallies] == [0] * 39 + [1]
+    assert world.recorded[-1]["error"].startswith("KeyRangeThrottledError: ")
     assert world.dead_letters(OPERATIONS) == []
 
 
@@ -283,6 +308,8 @@ def test_a_redriven_operation_is_not_done_out_of_order(world: QueueWorld) -> Non
     world.drain(OPERATIONS)
 
     assert ended(world, accepted) == ("failed", 409, "write_contended")
+    # Its dead letter had an alarm.
+    assert world.tallies[0].failed == 0
     assert user(world) is None
 
 

@@ -90,6 +90,9 @@ def test_without_a_local_stack_the_command_says_how_to_start_one(command_line: C
 @pytest.mark.usefixtures("bus")
 def test_an_entity_that_does_not_exist_is_refused(command_line: CommandLine) -> None:
     assert "no entity is called 'nothing'" in command_line.run("events", "--entity", "nothing").err
+    for mistyped, meant in (("incident", "incidents"), ("incident.v1.Incidnt", INCIDENT)):
+        said = f"no entity is called '{mistyped}'; did you mean {meant}? There are: "
+        assert said in command_line.run("events", "--entity", mistyped).err
 
 
 def test_dead_letters_of_events_are_published_again_and_others_stay(

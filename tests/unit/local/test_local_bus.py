@@ -20,6 +20,7 @@ from starlette.routing import Route
 from dynashard_local.aws_calls import serving
 from dynashard_local.bus import store as stores
 from dynashard_local.bus.calls import BusCalls
+from dynashard_local.bus.entity_names import entity_names
 from dynashard_local.bus.following import Follower, Wanted
 from dynashard_local.bus.running import running_bus
 from dynashard_local.bus.store import DATABASE, EventStore, NewEvent
@@ -128,20 +129,72 @@ def first_event(store: EventStore, query: str, headers: list[tuple[bytes, bytes]
     return asyncio.run(shown())
 
 
-@pytest.mark.parametrize("entity", ["incidents", "incident.v1.Incident", "later.v1.Declared"])
+@pytest.mark.parametrize("entity", ["incidents", "incident.v1.Incident"])
 def test_an_entity_is_named_by_its_path_or_its_full_name(store: EventStore, entity: str) -> None:
-    name = "later.v1.Declared" if entity.startswith("later") else "incident.v1.Incident"
-    store.add([event("abc", "user.v1.User"), event("abc", name)])
+    store.add([event("abc", "user.v1.User"), event("abc", "incident.v1.Incident")])
 
     assert first_event(store, f"since=0&entity={entity}", []).startswith(b"id: 2\n")
 
 
-def test_an_entity_that_there_is_not_is_refused_with_those_that_there_are(store: EventStore) -> None:
-    refused = asked(store, "GET", params={"entity": "incident"})
+@pytest.fixture
+def changed_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A domain's module as a person has saved it after this process had loaded the domain that it has."""
+    assert "later.v1.Declared" not in entity_names()
+    (tmp_path / "cdk.json").write_text("{}")
+    folder = tmp_path / "layers/domain/python/domain"
+    folder.mkdir(parents=True)
+    module = folder / "__init__.py"
+    # The code of this checkout is on the path of every process of its interpreter.
+    monkeypatch.setenv("PYTHONPATH", str(folder.parent))
+    monkeypatch.chdir(tmp_path)
+    return module
+
+
+LATER = '''
+"""What was declared later."""
+
+from dynashard import Entity, Key
+from dynashard_serving.declare import serve
+
+@serve("laters")
+class Declared(Entity, name="later.v1.Declared", key=Key(partition="{tenant_id}", sort="{id}")):
+    tenant_id: str
+    id: str
+'''
+
+
+@pytest.mark.parametrize("entity", ["laters", "later.v1.Declared"])
+def test_an_entity_that_was_declared_after_the_start_is_named_too(
+    store: EventStore, changed_code: Path, entity: str
+) -> None:
+    changed_code.write_text(LATER)
+    store.add([event("abc", "user.v1.User"), event("abc", "later.v1.Declared")])
+
+    assert first_event(store, f"since=0&entity={entity}", []).startswith(b"id: 2\n")
+
+
+@pytest.mark.parametrize(
+    ("entity", "meant"),
+    [("incident", "incidents"), ("incident.v1.Incidents", "incident.v1.Incident"), ("zzz.Q", None)],
+)
+def test_an_entity_that_there_is_not_is_refused_with_the_nearest_and_those_that_there_are(
+    store: EventStore, entity: str, meant: str | None
+) -> None:
+    refused = asked(store, "GET", params={"entity": entity})
 
     [error] = refused.json()["errors"]
     assert (refused.status_code, error["field"]) == (422, "entity")
+    assert error["message"].startswith(f"No entity is called {entity}" + (f"; did you mean {meant}?" if meant else "."))
     assert "incident.v1.Incident, incidents" in error["message"]
+
+
+def test_a_name_is_refused_while_the_changed_code_cannot_be_imported(store: EventStore, changed_code: Path) -> None:
+    changed_code.write_text("class")
+
+    refused = asked(store, "GET", params={"entity": "incident.v1.Other"})
+
+    assert refused.status_code == 422
+    assert "incident.v1.Incident, incidents" in refused.json()["message"]
 
 
 @pytest.mark.parametrize(("seen", "first"), [("1", 2), ("5000", 1)])

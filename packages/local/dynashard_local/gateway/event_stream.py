@@ -2,17 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Final
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from dynashard.entity import definition
+from dynashard_local.bus.entity_names import full_name
 from dynashard_local.bus.following import Follower, Wanted
 from dynashard_local.bus.store import EventStore
-from dynashard_serving.domain import declared
 
 PATH: Final = "/local/events"
 POLL_SECONDS: Final = 0.2
@@ -21,15 +20,7 @@ QUIET_POLLS: Final = 75
 _STREAM: Final = "text/event-stream"
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 _HEADERS: Final = {"cache-control": "no-store"}
-_FULL: Final = "."
-"""What the full name of an entity has, such as `incident.v1.Incident`."""
 _PARAMETERS: Final = ("tenant_id", "entity", "since")
-
-
-def names_of_entities() -> Mapping[str, str]:
-    """Return the names of the entities by what callers may call them, such as `incidents`."""
-    named = [(each.path, definition(each.entity).name) for each in declared().entities]
-    return {called: name for path, name in named for called in (path, name)}
 
 
 class EventStream:
@@ -53,13 +44,11 @@ class EventStream:
             return _refused("since", "Use the number of an event, or 0 for all.")
         start = 0 if seen and int(seen) > last else int(since)
         entity = query.get("entity")
-        if entity is not None and _FULL not in entity:
-            # A full name may be that of an entity that was declared after this process had started.
-            names = await asyncio.to_thread(names_of_entities)
-            if entity not in names:
-                return _refused("entity", f"No entity is called {entity}. There are: {', '.join(sorted(names))}.")
-            entity = names[entity]
-        follower = Follower(self._store, Wanted(query.get("tenant_id"), entity), start)
+        try:
+            named = None if entity is None else await asyncio.to_thread(full_name, entity)
+        except LookupError as error:
+            return _refused("entity", str(error))
+        follower = Follower(self._store, Wanted(query.get("tenant_id"), named), start)
         # The answer to HEAD would not end either.
         lines = iter(()) if request.method == "HEAD" else _lines(follower)
         return StreamingResponse(lines, media_type=_STREAM, headers=_HEADERS)

@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
+from dynashard_tools.account.cost import described_reading
 from dynashard_tools.account.exporting import export as export_items
+from dynashard_tools.account.named_partitions import CANNOT_FIND, NamedPartitions
 from dynashard_tools.account.purging import found
 from dynashard_tools.account.recorded import purged, tenant_data
 from dynashard_tools.account.records import PurgeRecord
+from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.aws_account import OPTION, require_account
 from dynashard_tools.connection import open_backend
 from dynashard_tools.failure import CommandError, on_interrupt
@@ -57,6 +60,13 @@ def remove(
     ] = None,
     environment: Environment = None,
     *,
+    declared_only: Annotated[
+        bool,
+        typer.Option(
+            "--declared-only",
+            help="Read only the partitions that the declarations name, and print what that misses.",
+        ),
+    ] = False,
     aws_account: Annotated[
         str | None,
         typer.Option(OPTION, help="The AWS account of the environment, for programs, if cdk.json does not name it."),
@@ -65,8 +75,9 @@ def remove(
 ) -> None:
     """Remove all stored items of an account for good, with their attachments and copies.
 
-    Revoke the account's tokens first. It reads the table again until it finds nothing; if it is interrupted, run it
-    again. It records the purge, so that `dynashard restore` repeats it.
+    Revoke the account's tokens first. It reads the whole table again until it finds nothing, and prints on standard
+    error what that costs before it begins; if it is interrupted, run it again. It records the purge, so that `dynashard
+    restore` repeats it.
 
     If cdk.json names no AWS account for the environment, --confirm is not enough: it prints whose credentials it would
     use and asks, or --aws-account names the account.
@@ -75,19 +86,25 @@ def remove(
         raise CommandError(
             f"--confirm is {confirm!r}, and the account is {tenant!r}: nothing was removed. Name the same account"
         )
-    backend = open_backend(environment)
+    backend, kind = open_backend(environment), NamedPartitions if declared_only else TenantData
+    if not declared_only:
+        readings = 1 if confirm is None else 2
+        typer.echo(described_reading(backend.transport, backend.table, readings=readings), err=True)
     if confirm is not None:
         require_account(environment, aws_account)
-    data = tenant_data(backend)
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
         scanned, done = work.adders(2)
         if confirm is None:
-            kinds, verb = found(data, tenant, scanned), "would be removed (name the account with --confirm)"
+            kinds = found(tenant_data(backend, kind), tenant, scanned)
+            verb = "would be removed (name the account with --confirm)"
         else:
-            kinds, verb = purged(backend, tenant, scanned, done).removed, "removed"
-    summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
+            kinds, verb = purged(backend, tenant, scanned, done, kind).removed, "removed"
+    summary = {"account": tenant, "confirmed": confirm is not None, "declared_only": declared_only}
+    summary |= {"items": kinds.total(), "types": dict(kinds)}
     summary |= {**work.units, "seconds": work.seconds}
     show(summary, *_lines(tenant, kinds, verb, work), as_json=as_json)
+    if declared_only:
+        typer.echo(CANNOT_FIND, err=True)
 
 
 @account.command()

@@ -180,13 +180,7 @@ class Pieces:
 
         Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
         """
-        request: Wire = {
-            "TableName": self._store.table,
-            "IndexName": _SLOT,
-            "KeyConditionExpression": f"{index_pk(_SLOT)} = :kind",
-            "ExpressionAttributeValues": {":kind": {"S": f"{kind}:{bucket}"}},
-        }
-        for answer in pages(self._store.transport, Call("Query", request)):
+        for answer in pages(self._store.transport, manifest_query(self._store.table, kind, bucket)):
             yield [Manifest.of(item) for item in answer["Items"]]
 
     def _send(self, calls: Sequence[Call]) -> list[Wire]:
@@ -195,6 +189,23 @@ class Pieces:
         if lost := [each for each in answers if isinstance(each, OutcomeUnknownError)]:
             raise lost[0]
         return answers_of(answers)
+
+
+def manifest_query(table: str, kind: str, bucket: int, beginning: str = "") -> Call:
+    """Return the Query for the manifests in a bucket, of the places whose name begins so."""
+    condition, values = f"{index_pk(_SLOT)} = :kind", {":kind": {"S": f"{kind}:{bucket}"}}
+    if beginning:
+        condition += f" AND begins_with({index_sk(_SLOT)}, :beginning)"
+        values |= {":beginning": {"S": beginning}}
+    return Call(
+        "Query",
+        {
+            "TableName": table,
+            "IndexName": _SLOT,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+        },
+    )
 
 
 def _keys(place: Place, version: str, count: int) -> list[tuple[str, str]]:

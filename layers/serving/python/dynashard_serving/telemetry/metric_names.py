@@ -52,6 +52,8 @@ WRITER_DUPLICATES: Final = "WriterDuplicates"
 WRITER_LEFT: Final = "WriterLeft"
 """Items whose message comes again."""
 WRITER_DEAD_LETTERS: Final = "WriterDeadLetters"
+WRITER_FAILED: Final = "WriterFailed"
+"""Writes that callers wait for and that were given up without a mistake of theirs."""
 WRITER_LAG: Final = "WriterLagSeconds"
 """From the acceptance of a message to the storing of its items."""
 

@@ -47,7 +47,7 @@ def _writer() -> Writer:
         queues=Queues(cache(sqs_client), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,
-        record=lambda about: logger.info("write", extra=loggable(about, item_keys=settings.log_item_keys)),
+        record=_record,
         workers=settings.workers,
         tenants=settings.tenants,
     )
@@ -56,6 +56,12 @@ def _writer() -> Writer:
 def _remaining(context: Any) -> Callable[[], int]:
     ask = getattr(context, "get_remaining_time_in_millis", None)
     return (lambda: LAST_MILLISECONDS) if ask is None else lambda: int(ask())
+
+
+def _record(about: Mapping[str, Any]) -> None:
+    # What operators have to repair is logged at every level.
+    write = logger.warning if about.get("error") else logger.info
+    write("write", extra=loggable(about, item_keys=_settings().log_item_keys))
 
 
 def _log(event: str, fields: Mapping[str, Any]) -> None:

@@ -17,4 +17,5 @@ def write_metrics(environment: str, tally: Tally) -> None:
     metrics.add_metric(names.WRITER_DUPLICATES, MetricUnit.Count, tally.duplicates)
     metrics.add_metric(names.WRITER_LEFT, MetricUnit.Count, tally.left)
     metrics.add_metric(names.WRITER_DEAD_LETTERS, MetricUnit.Count, tally.poison)
+    metrics.add_metric(names.WRITER_FAILED, MetricUnit.Count, tally.failed)
     metrics.flush_metrics()

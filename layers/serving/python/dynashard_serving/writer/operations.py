@@ -6,7 +6,7 @@ is the queue's: messages about one item have one group, and a group's next messa
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -34,7 +34,7 @@ from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import Message
-from dynashard_serving.refusals import refusal_of
+from dynashard_serving.refusals import one_line, refusal_of
 from dynashard_serving.writer.outcomes import DUPLICATE, End, Outcome
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class Operations:
         """Do what a message asks for; end its record as failed if that cannot be done, or was tried too often."""
         try:
             if message.redriven:
-                return self._failed(record, _out_of_turn())
+                # Operators know of it: its dead letter had an alarm.
+                return replace(self._failed(record, _out_of_turn()), ours=False)
             return self._done(message, record)
         except DynashardError as error:
             if error.transient and receives < MOST_RECEIVES:
@@ -114,7 +115,8 @@ class Operations:
         if isinstance(error, OutcomeUnknownError):
             # Once the record says "failed", no transaction that awaits its revision can be done any more.
             error = EngineUnavailableError("DynamoDB gave no answer; the operation was given up and not done.")
-        problem = refusal_of(error).problem()
+        refusal = refusal_of(error)
+        problem = refusal.problem()
         update = {"state": OperationState.FAILED, "status": problem["status"], "problem": problem}
         try:
             self.database.collection(Operation).replace(record.model_copy(update=update), if_match=record.revision)
@@ -122,7 +124,7 @@ class Operations:
             return DUPLICATE
         except DynashardError as unwritten:
             return Outcome(End.LEFT, unwritten.code, str(unwritten))
-        return Outcome(End.REFUSED, str(problem["code"]))
+        return Outcome(End.REFUSED, refusal.code, one_line(error), ours=refusal.ours or refusal.retry_after is not None)
 
 
 def _stored(served: Served, permit: Permit, request: Write, read: Callable[[], Entity | None]) -> Entity | None:

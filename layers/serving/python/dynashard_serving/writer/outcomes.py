@@ -30,6 +30,7 @@ class Outcome:
         document: the item, for `POISON`.
         wait: for `LEFT`, after how many seconds at the earliest it can be done; 0 if that is not known.
         unexpected: whether the cause is unknown, so that only a few more tries are worthwhile.
+        ours: for `REFUSED`, whether its caller is not at fault, so that operators have to learn of it.
         revision: what the item has now, for `STORED`; None if it was deleted.
     """
 
@@ -39,6 +40,7 @@ class Outcome:
     document: Any = None
     wait: float = 0
     unexpected: bool = False
+    ours: bool = False
     revision: str | None = None
 
 
@@ -51,13 +53,15 @@ class Tally:
     """The outcomes of a batch, for log and metrics. `lags` are seconds from acceptance to done, one a message.
 
     What waits for its own time is not counted as `left`, which says that the table does not keep up. What was refused
-    is counted nowhere, because its record says why to the caller.
+    is counted as `failed` if its caller is not at fault, and otherwise nowhere, because its record says why to the
+    caller.
     """
 
     stored: int = 0
     duplicates: int = 0
     left: int = 0
     poison: int = 0
+    failed: int = 0
     lags: list[float] = field(default_factory=list)
 
     def count(self, outcome: Outcome) -> None:
@@ -71,3 +75,5 @@ class Tally:
                 self.left += 1
             case End.POISON:
                 self.poison += 1
+            case End.REFUSED if outcome.ours:
+                self.failed += 1

@@ -202,6 +202,7 @@ def _described(step: Step, outcome: Outcome) -> dict[str, Any]:
         "entity": message.served.name,
         "item": message.served.item_name(step.about),
         "revision": outcome.revision,
+        "error": outcome.message if outcome.ours else None,
         **found,
     }
 

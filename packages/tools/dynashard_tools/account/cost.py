@@ -1,0 +1,30 @@
+"""What it costs to read the whole table, before it is read."""
+
+from typing import Final
+
+from dynashard.errors import DynashardError
+from dynashard.resharding.estimate import READ_DOLLARS
+from dynashard.transport.interface import Transport
+
+_BLOCK: Final = 4096
+_GB: Final = 1e9
+
+
+def described_reading(transport: Transport, table: str, *, readings: int) -> str:
+    """Return what so many consistent readings of a table are expected to consume, as a line.
+
+    DynamoDB brings the size of a table up to date about every six hours. Cost: 1 DescribeTable.
+    """
+    try:
+        about = transport.call("DescribeTable", {"TableName": table})["Table"]
+    except DynashardError as error:
+        return f"this reads the whole table; what that takes is unknown ({error})"
+    items, size = int(about.get("ItemCount", 0)), int(about.get("TableSizeBytes", 0))
+    if not items:
+        return "this reads the whole table, whose items DynamoDB has not counted yet"
+    units = readings * size / _BLOCK
+    times = "once" if readings == 1 else "at least twice"
+    return (
+        f"this reads the whole table {times}: about {items:,} stored items of all accounts, {size / _GB:,.3f} GB. It "
+        f"consumes about {units:,.0f} read units (${units * READ_DOLLARS:,.2f} on demand)"
+    )
