@@ -7,8 +7,9 @@ import pytest
 from dynashard import Index, Key, Shards, definition
 from dynashard.errors import ThrottledError
 from dynashard.growth.demand import CountingTransport, Demand, Place
+from dynashard.growth.evidence import Evidence
 from dynashard.growth.retries import SUSTAINED, RetriedThrottles, owner_of
-from dynashard.growth.sizing import Evidence, enough
+from dynashard.growth.sizing import enough
 from dynashard.growth.terms import GrowthEvent
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.interface import Call, Wire, metered, record_throttle

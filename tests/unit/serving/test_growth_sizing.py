@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from dynashard import Index, Shards, definition
 from dynashard.growth.demand import Demand, Place
-from dynashard.growth.sizing import Evidence, Supply, creating_share, enough, evidence_of, target_count
+from dynashard.growth.evidence import Evidence, creating_share, evidence_of
+from dynashard.growth.sizing import enough, target_count
+from dynashard.growth.supply import Supply
 from dynashard.resharding.scope import Scope
 from tests.declaring import declare
 from tests.depth import examples

@@ -14,7 +14,9 @@ from typing import Final
 
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.growth.demand import Place
-from dynashard.growth.sizing import Evidence, Supply, enough, target_count
+from dynashard.growth.evidence import Evidence
+from dynashard.growth.sizing import enough, target_count
+from dynashard.growth.supply import Supply
 from dynashard.placement import PLACEMENTS
 from dynashard.resharding.estimate import EffortInputs, Estimate, Stored, estimate
 from dynashard.resharding.rates import Course

@@ -99,18 +99,9 @@ class Assignment:
 
 def _fields_validator(model: type[Record], changed: Callable[[Any], Any]) -> SchemaValidator:
     """Return the validator of a model's fields, whose schemas are `changed`."""
-    schema: Any = model.__pydantic_core_schema__
-    config: Any = None
-    definitions: dict[str, Any] = {}
-    while schema["type"] != "model-fields":
-        definitions |= {each["ref"]: each for each in schema.get("definitions", ())}
-        config = schema.get("config", config)
-        schema = definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]
-    fields = {n: {**each, "schema": changed(each["schema"]), "frozen": False} for n, each in schema["fields"].items()}
-    schema = {**schema, "fields": fields}
-    if definitions:
-        schema = {"type": "definitions", "schema": schema, "definitions": list(definitions.values())}
-    return SchemaValidator(schema, config)
+    parts = model_schema(model)
+    fields = {n: {**each, "schema": changed(each["schema"]), "frozen": False} for n, each in parts.fields.items()}
+    return parts.validator({**parts.inner, "fields": fields})
 
 
 def _judges_itself(model: type[Record]) -> bool:

@@ -18,18 +18,12 @@ from dynashard.errors import (
 )
 from dynashard.growth.cooldowns import Cooldowns
 from dynashard.growth.demand import Demand, Place
+from dynashard.growth.evidence import Evidence, creating_share, evidence_of
 from dynashard.growth.retries import RetriedThrottleError
 from dynashard.growth.settings import GrowthSettings, Load, LoadSource
 from dynashard.growth.shrinking import may_shrink, quiet
-from dynashard.growth.sizing import (
-    Evidence,
-    Supply,
-    creating_share,
-    enough,
-    evidence_of,
-    hot_places,
-    target_count,
-)
+from dynashard.growth.sizing import enough, target_count
+from dynashard.growth.supply import Supply, hot_places
 from dynashard.growth.terms import (
     CountState,
     GrowthEvent,
