@@ -311,7 +311,7 @@ def test_no_quota_is_taken_that_counts_nothing(declare: Callable[[Quota], object
         declare(Quota(0))
 
 
-@pytest.mark.parametrize("quota", [Quota(0), Quota(5, 0), Quota(2.5)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("quota", [Quota(0), Quota(5, 0), Quota(2.5), 600])  # type: ignore[arg-type]
 def test_a_quota_is_of_whole_numbers(quota: Quota) -> None:
     with pytest.raises(DeclarationError, match="its quota is"):
         Exposed(Note, "notes", quota=quota)

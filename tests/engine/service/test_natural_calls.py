@@ -18,8 +18,10 @@ from dynashard import (
     Filter,
     Put,
     Update,
+    connect,
     declared_counts,
 )
+from dynashard.errors import ConfigurationError
 from dynashard.transport import Transport
 from tests.engine.stored_things import Note
 
@@ -297,6 +299,8 @@ OPENED: dict[str, tuple[dict[str, Any], str]] = {
     "no table": ({"table": None}, 'table is None; write its name, table="..."'),
     "one key": ({"cursor_keys": KEYS[0]}, "cursor_keys is a text; write a list of texts"),
     "a short key": ({"cursor_keys": ["short"]}, "at least 16 bytes"),
+    "a key of bytes": ({"cursor_keys": [b"a secret of 16 bytes"]}, "must be a list of texts"),
+    "keys as a number": ({"cursor_keys": 5}, "must be a list of texts"),
 }
 
 
@@ -310,6 +314,13 @@ def test_what_cannot_be_opened_names_the_cure(wire: Transport, mistake: str) -> 
 
     assert cure in str(refused.value)
     assert not [name for name in INSIDE if name in str(refused.value)]
+
+
+def test_a_connection_is_opened_by_a_session_and_not_by_its_name() -> None:
+    session: Any = "default"
+
+    with pytest.raises(ConfigurationError, match=r"session is a str; write session=boto3\.Session\(\.\.\.\)"):
+        connect(session=session)
 
 
 @pytest.mark.parametrize("wrong", [5, [], User])

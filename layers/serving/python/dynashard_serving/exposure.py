@@ -86,7 +86,7 @@ class Quota(NamedTuple):
 
 def check_quota(quota: Quota | None, name: str) -> None:
     """Refuse a quota of what is called `name` if it is declared wrongly. Raises `DeclarationError`."""
-    if quota is not None and not all(isinstance(n, int) and n >= 1 for n in quota):
+    if quota is not None and not (isinstance(quota, Quota) and all(isinstance(n, int) and n >= 1 for n in quota)):
         raise DeclarationError(name, f"its quota is {quota!r}: write whole numbers from 1 on, such as Quota(600, 60)")
 
 

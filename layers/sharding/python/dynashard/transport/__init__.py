@@ -5,6 +5,7 @@
 
 import os
 
+from dynashard.errors import ConfigurationError
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import AwsSession, Call, Resend, Settings, Transport, Wire, metered
 from dynashard.transport.selection import DEFAULT, TransportName
@@ -63,6 +64,8 @@ def connect(
     Cost: no request. `botocore` imports the SDK, about 150 ms, once. `direct` imports it only for profiles,
     configuration files and credentials that are not in the environment.
     """
+    if session is not None and not hasattr(session, "get_credentials"):
+        raise ConfigurationError(f"session is a {type(session).__name__}; write session=boto3.Session(...)")
     settings = Settings(
         endpoint_url=endpoint_url,
         region=region if region is not None or session is None else session.region_name,
