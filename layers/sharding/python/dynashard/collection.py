@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, NoReturn, TypeVar, overload
 
 from dynashard import reads
 from dynashard.arguments import (
@@ -75,7 +75,7 @@ class Collection(Generic[E]):
         return self._entity
 
     def check(
-        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, timely: bool = True, **fields: Any
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Never, timely: bool = True, **fields: Any
     ) -> None:
         """Raise the `InputError` that storing this item would raise before anything is sent; see `Repository.check`."""
         if fields or more or item.__class__ is not self._entity.model:
@@ -83,7 +83,7 @@ class Collection(Generic[E]):
         self._repository.check(item, timely=timely)
 
     def create(
-        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, handling: str | None = None, **fields: Any
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Never, handling: str | None = None, **fields: Any
     ) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
         if fields or more or item.__class__ is not self._entity.model:
@@ -107,7 +107,7 @@ class Collection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *more: Any,
+        *more: Never,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
@@ -126,7 +126,7 @@ class Collection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *more: Any,
+        *more: Never,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
@@ -136,7 +136,7 @@ class Collection(Generic[E]):
         return self.put(item, *more, if_match=if_match, handling=handling, over=over, **fields).item
 
     def find(
-        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+        self, key: Any = None, /, *more: Never, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E | None:
         """Return the live item with this key, or None; see `Repository.find`.
 
@@ -155,7 +155,7 @@ class Collection(Generic[E]):
         return self._repository.find(key, consistent=consistent, include=names_of("include", include))
 
     def get(
-        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+        self, key: Any = None, /, *more: Never, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E:
         """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
         if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
@@ -172,7 +172,7 @@ class Collection(Generic[E]):
         return item
 
     def part(
-        self, key: Any = None, /, *more: Any, fields: Sequence[str] = (), consistent: bool = False, **named: Any
+        self, key: Any = None, /, *more: Never, fields: Sequence[str] = (), consistent: bool = False, **named: Any
     ) -> Part:
         """Return some fields of the live item with this key; see `Repository.part`."""
         if not fields:
@@ -181,7 +181,7 @@ class Collection(Generic[E]):
             key = key_named(self._entity, "part", key, more, named)
         return self._repository.part(key, fields=names_of("fields", fields), consistent=consistent)
 
-    def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
+    def exists(self, key: Any = None, /, *more: Never, consistent: bool = False, **fields: Any) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
         if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
             return self._find_unique(*named) is not None
@@ -194,7 +194,7 @@ class Collection(Generic[E]):
         key: Any = None,
         updates: Mapping[str, Any] | None = None,
         /,
-        *more: Any,
+        *more: Never,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
         remove: Names[str] = (),
         add: Mapping[str, Any] | None = None,
@@ -217,7 +217,7 @@ class Collection(Generic[E]):
         return self._repository.update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
 
     def delete(
-        self, key: Any = None, /, *more: Any, if_match: str | None = None, handling: str | None = None, **fields: Any
+        self, key: Any = None, /, *more: Never, if_match: str | None = None, handling: str | None = None, **fields: Any
     ) -> None:
         """Delete a live item; see `Repository.delete`."""
         if key.__class__ is not dict or fields or more:
@@ -227,7 +227,7 @@ class Collection(Generic[E]):
         self._repository.delete(key, if_match=if_match, handling=handling)
 
     def batch_get(
-        self, keys: Sequence[Any] = (), /, *more: Any, consistent: bool = False, strict: bool = False, **fields: Any
+        self, keys: Sequence[Any] = (), /, *more: Never, consistent: bool = False, strict: bool = False, **fields: Any
     ) -> Found[E]:
         """Return the live items with these keys; see `Batches.get`.
 
@@ -240,10 +240,10 @@ class Collection(Generic[E]):
     def batch_write(
         self,
         put: Sequence[E | Mapping[str, Any]] = (),
-        *more: Any,
+        *more: Never,
         delete: Sequence[Any] = (),
         whole: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> None:
         """Store and delete many items; see `Batches.write`."""
         refuse_more("batch_write", more, others)
@@ -252,10 +252,10 @@ class Collection(Generic[E]):
     def try_batch_write(
         self,
         put: Sequence[E | Mapping[str, Any]] = (),
-        *more: Any,
+        *more: Never,
         delete: Sequence[Any] = (),
         whole: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
         refuse_more("try_batch_write", more, others)
@@ -275,7 +275,7 @@ class Collection(Generic[E]):
     ) -> "reads.Page[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]": ...
-    def list(self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
+    def list(self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
 
         Fields select what is listed: those of a partition, and perhaps the first fields of its sort key. If they are
@@ -312,7 +312,7 @@ class Collection(Generic[E]):
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> Iterator["reads.Page[Any]"]: ...
     def pages(
-        self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any
+        self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any
     ) -> Iterator["reads.Page[Any]"]:
         """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
         return self.listing.pages(self._query(partition, arguments, more), _cursor(cursor))
@@ -327,7 +327,7 @@ class Collection(Generic[E]):
     ) -> Iterator[Row]: ...
     @overload
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]: ...
-    def items(self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
+    def items(self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
         """Return every item of all pages, one after another; reads a page when its first item is needed.
 
         Takes the arguments of `list`, and costs what `pages` costs. `scan` reads faster, in no order.
@@ -345,7 +345,7 @@ class Collection(Generic[E]):
     ) -> "reads.Scan[Row]": ...
     @overload
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]": ...
-    def scan(self, partition: Any = None, *more: Any, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":
+    def scan(self, partition: Any = None, *more: Never, workers: int = 4, **arguments: Any) -> "reads.Scan[Any]":
         """Stream all items, in no order between shards; several partitions follow one another.
 
         `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.
@@ -363,7 +363,7 @@ class Collection(Generic[E]):
             raise InvalidQueryError(f"a scan has no pages: write list(limit={arguments['limit']!r})", field="limit")
         return self.listing.scan(self._query(partition, arguments, more), workers=workers)
 
-    def count(self, partition: Any = None, *more: Any, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
+    def count(self, partition: Any = None, *more: Never, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
         """Count the items; takes the arguments of `list` that choose items, and `distinct`.
 
         Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted. With
@@ -377,7 +377,7 @@ class Collection(Generic[E]):
             arguments.setdefault("order", reads.Order.ORDERED)
         return self.listing.count(self._query(partition, arguments, more), up_to=up_to)
 
-    def shards(self, partition: Any = None, *more: Any, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
+    def shards(self, partition: Any = None, *more: Never, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
         While items move, these are the shards of both counts. Cost: what reading all of it costs.

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, NoReturn, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import run
 from dynashard.collection import Collection, FieldNames, Row
@@ -38,13 +38,13 @@ class AsyncCollection(Generic[E]):
         return self.sync.entity
 
     def check(
-        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, timely: bool = True, **fields: Any
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Never, timely: bool = True, **fields: Any
     ) -> None:
         """Raise the error that storing this item would raise before anything is sent; see `Collection.check`."""
         self.sync.check(item, *more, timely=timely, **fields)
 
     async def create(
-        self, item: E | Mapping[str, Any] | None = None, /, *more: Any, handling: str | None = None, **fields: Any
+        self, item: E | Mapping[str, Any] | None = None, /, *more: Never, handling: str | None = None, **fields: Any
     ) -> E:
         """Store an item under a key that has no live item; see `Collection.create`."""
         return await run(self.sync.create, item, *more, handling=handling, **fields)
@@ -66,7 +66,7 @@ class AsyncCollection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *more: Any,
+        *more: Never,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
@@ -79,7 +79,7 @@ class AsyncCollection(Generic[E]):
         self,
         item: E | Mapping[str, Any] | None = None,
         /,
-        *more: Any,
+        *more: Never,
         if_match: str | None = None,
         handling: str | None = None,
         over: E | None = None,
@@ -89,24 +89,24 @@ class AsyncCollection(Generic[E]):
         return await run(self.sync.replace, item, *more, if_match=if_match, handling=handling, over=over, **fields)
 
     async def find(
-        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+        self, key: Any = None, /, *more: Never, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E | None:
         """Return the live item with this key, or None; see `Collection.find`."""
         return await run(self.sync.find, key, *more, consistent=consistent, include=include, **fields)
 
     async def get(
-        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+        self, key: Any = None, /, *more: Never, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E:
         """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
         return await run(self.sync.get, key, *more, consistent=consistent, include=include, **fields)
 
     async def part(
-        self, key: Any = None, /, *more: Any, fields: Sequence[str] = (), consistent: bool = False, **named: Any
+        self, key: Any = None, /, *more: Never, fields: Sequence[str] = (), consistent: bool = False, **named: Any
     ) -> Part:
         """Return some fields of the live item with this key; see `Collection.part`."""
         return await run(self.sync.part, key, *more, fields=fields, consistent=consistent, **named)
 
-    async def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
+    async def exists(self, key: Any = None, /, *more: Never, consistent: bool = False, **fields: Any) -> bool:
         """Whether a live item has this key; see `Collection.exists`."""
         return await run(self.sync.exists, key, *more, consistent=consistent, **fields)
 
@@ -115,7 +115,7 @@ class AsyncCollection(Generic[E]):
         key: Any = None,
         updates: Mapping[str, Any] | None = None,
         /,
-        *more: Any,
+        *more: Never,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
         remove: Names[str] = (),
         add: Mapping[str, Any] | None = None,
@@ -128,13 +128,13 @@ class AsyncCollection(Generic[E]):
         return await run(self.sync.update, key, updates, *more, set=set, remove=remove, add=add, **others)
 
     async def delete(
-        self, key: Any = None, /, *more: Any, if_match: str | None = None, handling: str | None = None, **fields: Any
+        self, key: Any = None, /, *more: Never, if_match: str | None = None, handling: str | None = None, **fields: Any
     ) -> None:
         """Delete a live item; see `Collection.delete`."""
         await run(self.sync.delete, key, *more, if_match=if_match, handling=handling, **fields)
 
     async def batch_get(
-        self, keys: Sequence[Any] = (), /, *more: Any, consistent: bool = False, strict: bool = False, **fields: Any
+        self, keys: Sequence[Any] = (), /, *more: Never, consistent: bool = False, strict: bool = False, **fields: Any
     ) -> Found[E]:
         """Return the live items with these keys; see `Collection.batch_get`."""
         return await run(self.sync.batch_get, keys, *more, consistent=consistent, strict=strict, **fields)
@@ -142,10 +142,10 @@ class AsyncCollection(Generic[E]):
     async def batch_write(
         self,
         put: Sequence[E | Mapping[str, Any]] = (),
-        *more: Any,
+        *more: Never,
         delete: Sequence[Any] = (),
         whole: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> None:
         """Store and delete many items; see `Collection.batch_write`."""
         await run(self.sync.batch_write, put, *more, delete=delete, whole=whole, **others)
@@ -153,10 +153,10 @@ class AsyncCollection(Generic[E]):
     async def try_batch_write(
         self,
         put: Sequence[E | Mapping[str, Any]] = (),
-        *more: Any,
+        *more: Never,
         delete: Sequence[Any] = (),
         whole: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Collection.try_batch_write`."""
         return await run(self.sync.try_batch_write, put, *more, delete=delete, whole=whole, **others)
@@ -171,7 +171,7 @@ class AsyncCollection(Generic[E]):
     ) -> "Listed[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed[Any]": ...
-    def list(self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any) -> "Listed[Any]":
+    def list(self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any) -> "Listed[Any]":
         """Return one page: `page = await users.list(...)`, or its items: `async for user in users.list(...)`.
 
         See `Collection.list`.
@@ -191,7 +191,7 @@ class AsyncCollection(Generic[E]):
         self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
     ) -> AsyncGenerator["reads.Page[Any]"]: ...
     def pages(
-        self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any
+        self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any
     ) -> "AsyncGenerator[reads.Page[Any]]":
         """Return all pages, from a cursor or the start on; see `Collection.pages`."""
         return _streamed(self.sync.pages(partition, *more, cursor=cursor, **arguments))
@@ -207,7 +207,7 @@ class AsyncCollection(Generic[E]):
     @overload
     def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]: ...
     def items(
-        self, partition: Any = None, *more: Any, cursor: str | None = None, **arguments: Any
+        self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any
     ) -> AsyncGenerator[Any]:
         """Return every item of all pages, one after another; see `Collection.items`."""
         return _items(self.pages(partition, *more, cursor=cursor, **arguments))
@@ -222,18 +222,18 @@ class AsyncCollection(Generic[E]):
     ) -> "AsyncScan[Row]": ...
     @overload
     def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]": ...
-    def scan(self, partition: Any = None, *more: Any, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]":
+    def scan(self, partition: Any = None, *more: Never, workers: int = 4, **arguments: Any) -> "AsyncScan[Any]":
         """Stream all items, in no order between shards; see `Collection.scan`."""
         return AsyncScan(self.sync.scan(partition, *more, workers=workers, **arguments))
 
     async def count(
-        self, partition: Any = None, *more: Any, up_to: int | None = None, **arguments: Any
+        self, partition: Any = None, *more: Never, up_to: int | None = None, **arguments: Any
     ) -> "reads.Counted":
         """Count the items; see `Collection.count`."""
         return await run(self.sync.count, partition, *more, up_to=up_to, **arguments)
 
     async def shards(
-        self, partition: Any = None, *more: Any, workers: int = 4, **fields: Any
+        self, partition: Any = None, *more: Never, workers: int = 4, **fields: Any
     ) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order; see `Collection.shards`."""
         return await run(self.sync.shards, partition, *more, workers=workers, **fields)
