@@ -25,7 +25,7 @@ UNNEEDED = (
     "asyncio", "aws_lambda_powertools", "aws_xray_sdk", "boto3", "botocore", "concurrent.futures", "difflib",
     "dynashard_patterns", "dynashard.reads.listing", "dynashard.transactions.steps", "dynashard.resharding",
     "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "dynashard_serving.api.item_writes",
-    "dynashard_serving.discovery",
+    "dynashard_serving.discovery", "dynashard.entity.tolerance",
     "dynashard_serving.api.listings", "dynashard_serving.api.openapi", "gzip", "httpx",
     "itsdangerous",
     "logging", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",

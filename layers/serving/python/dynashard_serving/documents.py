@@ -10,7 +10,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from dynashard.entity import Entity, definition
-from dynashard.entity.tolerance import TOLERATED
 from dynashard.errors import MOST_FIELD_ERRORS, FieldError, ValidationFailedError
 from dynashard.record import holding
 
@@ -93,6 +92,8 @@ def validated_over(model: type[Entity], document: Document, before: Document) ->
 
 def _of_another_version(error: FieldError, document: Any, before: Any) -> bool:
     """Whether a field at fault is as it was before: a member of an enum, or nothing, that another version stored."""
+    from dynashard.entity.tolerance import TOLERATED  # noqa: PLC0415 - only refused documents need it
+
     if not error.field:
         # The item as a whole is refused, which no version has stored.
         return False

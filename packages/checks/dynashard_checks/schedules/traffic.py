@@ -10,8 +10,8 @@ from dynashard.entity import IndexDefinition
 from dynashard.topology import Topology, View
 from dynashard_checks.schedules.database import Database
 from dynashard_checks.schedules.history import Key
-from dynashard_checks.schedules.operations import Session
 from dynashard_checks.schedules.scheduler import Actor, Scheduler
+from dynashard_checks.schedules.sessions import Session
 
 LEASE: Final = 30.0
 OPERATION: Final = 30.0

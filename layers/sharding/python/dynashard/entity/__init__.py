@@ -24,7 +24,7 @@ from dynashard.entity.item_keys import IndexDefinition, ItemKey
 from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.registry import REGISTRY, Registry
-from dynashard.entity.tolerance import members
+from dynashard.entity.values import members
 from dynashard.record import UNREVISED, Revision, revision_in, with_revision
 
 if TYPE_CHECKING:

@@ -17,6 +17,10 @@ from dynashard.record import Record
 
 _MISSES: Final = (KeyError, TypeError, AttributeError)
 """What a validator raises that misses other fields."""
+FAILURES: Final = (
+    ValidationError, InvalidValueError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
+)  # fmt: skip
+"""What validators of a domain may raise for values that are not declared."""
 _AS_VALIDATED: Final = (None, False, "init_private_attributes")
 """What a model does once its fields are validated, if that refuses none."""
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 
 from dynashard.codec import decode_value, encode_value
-from dynashard.entity.assignment import Assignment
+from dynashard.entity.assignment import FAILURES, Assignment
 from dynashard.entity.checks import checked_template, holds_json, plain_types, sample_problems
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
@@ -28,7 +28,6 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.tolerance import FAILURES, Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers, stored_expiry
 from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
 from dynashard.errors import InvalidKeyError, InvalidValueError
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
     from dynashard.compiled.writer import ItemWriter
     from dynashard.entity.stored_lists import StoredLists
+    from dynashard.entity.tolerance import Tolerance
     from dynashard.entity.uniqueness import UniqueDefinition
     from dynashard.key_time import TimeFormat
 
@@ -447,8 +447,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return stored_lists(self.model)
 
     @cached_property
-    def tolerance(self) -> Tolerance[T]:
+    def tolerance(self) -> "Tolerance[T]":
         """Reads what only another version declares; built when first needed."""
+        from dynashard.entity.tolerance import Tolerance  # noqa: PLC0415 - few items are of another version
+
         return Tolerance(self.model, self.key_fields)
 
     @cached_property

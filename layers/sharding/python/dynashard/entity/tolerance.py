@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
+from dynashard.entity.assignment import FAILURES
 from dynashard.entity.serialization import NOT_SCHEMAS
-from dynashard.errors import InvalidValueError
 from dynashard.model_schema import model_schema
 from dynashard.record import Record, holding
 from dynashard.schema import REV, TYPE
@@ -31,24 +31,6 @@ _TYPE: Final = "_type"
 _AROUND: Final = frozenset({"function-after", "function-wrap"})
 _RELAXED: Final = "~"
 """What the names of relaxed definitions end with."""
-FAILURES: Final = (
-    ValidationError, InvalidValueError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
-)  # fmt: skip
-"""What validators of a domain may raise for values that are not declared."""
-
-
-def members(model: BaseModel) -> Mapping[str, Any]:
-    """Return what is stored of a model inside an item: its fields, but none that another version did not store."""
-    values, known = model.__dict__, type(model).model_fields
-    if len(values) == len(known) and None not in values.values():
-        return values
-    given = model.model_fields_set
-    # Cached properties keep their values beside the fields.
-    return {
-        name: value
-        for name, value in values.items()
-        if name in known and (value is not None or name in given or not known[name].is_required())
-    }
 
 
 class Tolerance(Generic[T]):

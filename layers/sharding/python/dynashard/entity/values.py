@@ -1,11 +1,28 @@
-"""Values that fields store or restore in a way of their own: times of expiry, durations, and numbers in JSON."""
+"""Values that fields store or restore in a way of their own: models, times of expiry, durations, and JSON."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from pydantic import BaseModel
+
 from dynashard.errors import InvalidValueError
+
+
+def members(model: BaseModel) -> Mapping[str, Any]:
+    """Return what is stored of a model inside an item: its fields, but none that another version did not store."""
+    values, known = model.__dict__, type(model).model_fields
+    if len(values) == len(known) and None not in values.values():
+        return values
+    given = model.model_fields_set
+    # Cached properties keep their values beside the fields.
+    return {
+        name: value
+        for name, value in values.items()
+        if name in known and (value is not None or name in given or not known[name].is_required())
+    }
 
 
 def encoded_expiry(name: str, value: datetime) -> dict[str, str]:

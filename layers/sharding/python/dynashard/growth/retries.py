@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, definition
 from dynashard.errors import KeyRangeThrottledError, ThrottleKind, ThrottleReason
-from dynashard.growth.demand import Demand, Place, stored_keys
+from dynashard.growth.demand import Demand, Place
+from dynashard.growth.requested_keys import stored_keys
 from dynashard.topology import index_key, partition_key
 from dynashard.transport.interface import WRITING
 
