@@ -1,5 +1,6 @@
 """The engine's port answers tools, and neither web pages nor requests for another host."""
 
+import asyncio
 import http.client
 import json
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from dynashard.transport import connect
 from dynashard_checks.schedules.wire import TABLE, LeanWire, create_tables
+from dynashard_local.engine.front import Front
 from dynashard_local.engine.guard import guarded_engine
 from dynashard_local.engine.process import Engine
 from dynashard_local.errors import LocalStackError
@@ -110,3 +112,46 @@ def test_a_taken_port_is_named(tmp_path: Path, engine: Engine) -> None:
         guarded_engine(Settings.model_validate({"data_dir": tmp_path / "other", "dynamodb_port": port})),
     ):
         pass
+
+
+HALF = b"POST / HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+WHOLE = HALF + b"content-length: 2\r\nx-amz-target: DynamoDB_20120810.ListTables\r\n\r\n{}"
+
+
+@pytest.mark.parametrize("sent", [b"", HALF, WHOLE[:-1]], ids=["nothing", "half of the headers", "half of the body"])
+def test_a_connection_that_never_sends_a_whole_request_is_closed(engine: Engine, sent: bytes) -> None:
+    assert asyncio.run(_received(engine, sent)) == b""
+
+
+def test_a_connection_that_rests_between_requests_stays_open(engine: Engine) -> None:
+    assert b"HTTP/1.1 403" in asyncio.run(_answers_after_a_rest(engine))
+
+
+async def _answers_after_a_rest(engine: Engine) -> bytes:
+    """Send a request, and after a while one that is refused, which ends the connection."""
+    async with await _serving(engine, receive_seconds=1.0) as server:
+        reader, writer = await _connected(server, WHOLE)
+        await reader.readuntil(b"\r\n\r\n")
+        # It begins later than the rest of the other one, so it would be closed later, too.
+        half, _ = await _connected(server, HALF)
+        await half.read()
+        writer.write(HALF + b"origin: https://example.com\r\n\r\n")
+        return await reader.read()
+
+
+async def _received(engine: Engine, sent: bytes) -> bytes:
+    async with await _serving(engine, receive_seconds=0.0) as server:
+        reader, _ = await _connected(server, sent)
+        return await reader.read()
+
+
+async def _serving(engine: Engine, *, receive_seconds: float) -> asyncio.Server:
+    at = urlsplit(engine.endpoint)
+    front = Front(at.hostname or "", at.port or 0, receive_seconds=receive_seconds)
+    return await asyncio.start_server(front.serve, "127.0.0.1", 0)
+
+
+async def _connected(server: asyncio.Server, sent: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(sent)
+    return reader, writer

@@ -22,6 +22,8 @@ _HOST: Final = re.compile(rb"\r\nhost: *([^\r]*)", re.IGNORECASE)
 _OF_A_PAGE: Final = re.compile(rb"\r\n(?:origin|sec-fetch-site): *([^\r]*)", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _LIMIT: Final = 1 << 24
+RECEIVE_SECONDS: Final = 30.0
+"""How long a connection may take to send a whole request."""
 REFUSED: Final = "com.amazon.coral.service#AccessDeniedException"
 
 
@@ -31,11 +33,18 @@ async def passed_on(head: bytes, body: bytes, send: Send) -> bytes:
 
 
 class Front:
-    """Serves connections, each with a connection of its own to the engine."""
+    """Serves connections, each with a connection of its own to the engine.
 
-    def __init__(self, host: str, port: int, answer: Answer = passed_on) -> None:
+    A connection that does not send a whole request within `receive_seconds` is closed: its client may be gone. Between
+    requests it may rest, because clients keep connections for the next one.
+    """
+
+    def __init__(
+        self, host: str, port: int, answer: Answer = passed_on, *, receive_seconds: float = RECEIVE_SECONDS
+    ) -> None:
         self._engine = (host, port)
         self._answer = answer
+        self._receive_seconds = receive_seconds
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection until either side closes it, or it sends what is refused."""
@@ -45,15 +54,20 @@ class Front:
             engine_writer.write(head + body)
             return b"".join(await _message(engine))
 
+        begun = b""
         try:
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                if problem := refusal(head):
+                async with asyncio.timeout(self._receive_seconds):
+                    head = begun + await reader.readuntil(b"\r\n\r\n")
+                    problem = refusal(head)
+                    body = b"" if problem else await _body(head, reader)
+                if problem:
                     writer.write(response(403, {"__type": REFUSED, "message": problem}))
                     break
-                writer.write(await self._answer(head, await _body(head, reader), send))
+                writer.write(await self._answer(head, body, send))
                 await writer.drain()
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+                begun = await reader.readexactly(1)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, TimeoutError):
             pass
         finally:
             for each in (engine_writer, writer):
