@@ -110,7 +110,8 @@ def _without_face(item: pytest.Item) -> tuple[object, ...]:
 def _sample(grid: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return one of n tests, or more until each value of each dimension is among them: a greedy cover.
 
-    The values of one dimension alone are not covered, because that would be all of them. The face does not count as another dimension.
+    The values of one dimension alone are not covered, because that would be all of them. The face does not count as
+    one.
     """
     values = {item: _values(item) for item in grid}
     marker = grid[0].get_closest_marker("sampled")
