@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -61,6 +62,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(items).difference(dropped)
         items[:] = [item for item in items if item in kept]
     items[:] = in_order(items, workers=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def pytest_collection_finish() -> None:
+    """Refuse modules of tests that load CDK, a second of each process: see tests/infra/templates.py."""
+    if "aws_cdk" in sys.modules:
+        raise pytest.UsageError("a module that was collected imports aws_cdk: import it where it is used")
 
 
 def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:

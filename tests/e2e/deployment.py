@@ -1,10 +1,13 @@
 """The deployment of the tests, which is built if its sources have changed, and callers of it over HTTP."""
 
+import io
 import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 from filelock import FileLock
@@ -13,7 +16,9 @@ from dynashard_local.deploy import deployment
 from dynashard_local.deploy.deployment import PREFIX, bootstrapped, cdk, run
 from dynashard_local.deploy.ministack import Ministack
 from dynashard_local.deploy.token_issuer import serving
+from dynashard_local.errors import LocalStackError
 from dynashard_local.gateway.tokens import Issuer
+from dynashard_tools.cli import main
 from tests.e2e.local_process import ROOT
 from tests.waiting import HANG_SECONDS
 
@@ -76,8 +81,30 @@ def deploy(aws: Ministack, issuer: Issuer, *options: str) -> Deployment:
 
 
 def dynashard(aws: Ministack, *arguments: str) -> str:
-    """Run our own command line against a local AWS, and return its output."""
-    return run([str(ROOT / ".venv" / "bin" / "dynashard"), *arguments], ROOT, aws.environment)
+    """Run our own command line against a local AWS, and return its output.
+
+    It runs in this process, because a process of its own takes a second to start. `test_deployed_program.py` shows that
+    the program finds a deployment by the variables that a person exports.
+
+    Raises:
+        LocalStackError: the command fails; the message has its output.
+    """
+    said, status = io.StringIO(), None
+    with (
+        chdir(ROOT),
+        patch.dict(os.environ, aws.environment, clear=True),
+        patch.object(sys, "argv", ["dynashard", *arguments]),
+        patch.object(sys, "stdin", io.StringIO()),
+        redirect_stdout(said),
+        redirect_stderr(said),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code
+    if status:
+        raise LocalStackError(f"dynashard {' '.join(arguments)} failed:\n{said.getvalue()}")
+    return said.getvalue()
 
 
 def _build() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dynashard_local.deploy.__main__ import banner, main
-from tests.e2e.deployment import TENANT_CLAIM, Deployment
+from tests.e2e.deployment import TENANT_CLAIM, Deployment, dynashard
 from tests.e2e.local_process import ROOT
 from tests.e2e.systems import soon
 
@@ -30,8 +30,8 @@ def test_the_printed_commands_work_as_they_are_typed(deployment: Deployment, tmp
     assert json.loads(called.stdout) == {"items": [], "cursor": None}
     assert {line: ended.stderr for line, ended in done.items() if ended.returncode} == {}
     # The call of the API above, through the log of its function, which answers do not wait for.
-    of_tenant = f"{exported}\n.venv/bin/dynashard logs tenant abc --env dev --json"
-    soon(lambda: "dynashard-api" in typing(of_tenant, tmp_path).stdout, wanted=True)
+    of_tenant = ("logs", "tenant", "abc", "--env=dev", "--json")
+    soon(lambda: "dynashard-api" in dynashard(deployment.aws, *of_tenant), wanted=True)
     assert json.loads(done[next(line for line in typed if "dynashard get " in line)].stdout)["display_name"] == "Ada"
     assert len(typed) >= len({line.split()[1] for line in typed}) >= 5
 

@@ -78,6 +78,20 @@ def context(env: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def first_commands() -> Mapping[str, str]:
+    """Return the command that each alarm names, by its page. As `synthesise`, it loads CDK."""
+    from dynashard_cdk.alarms import FIRST_COMMANDS  # noqa: PLC0415
+
+    return FIRST_COMMANDS
+
+
+def access_log() -> Mapping[str, str]:
+    """Return the fields of the gateway's log. As `synthesise`, it loads CDK."""
+    from dynashard_cdk.api import ACCESS_LOG  # noqa: PLC0415
+
+    return ACCESS_LOG
+
+
 def synthesise(stored: Mapping[str, Any], outdir: Path) -> Path:
     """Synthesise what this context names, and return the folder of the assembly."""
     # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.

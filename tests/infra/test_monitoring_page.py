@@ -7,13 +7,11 @@ from typing import Final
 import pytest
 
 from dynashard.transport.interface import Consumed, Meter
-from dynashard_cdk.alarms import FIRST_COMMANDS
-from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_cdk.sections import MonitoringSettings
 from dynashard_serving.api.request_log import Observed, RequestLines
 from dynashard_serving.telemetry import metric_names
-from tests.infra.templates import Templates, alarms_in
+from tests.infra.templates import Templates, access_log, alarms_in, first_commands
 from tests.markdown import ROOT, prose
 
 pytestmark = pytest.mark.infra
@@ -23,7 +21,7 @@ QUOTED = {quoted for _, line in prose(PAGE) for quoted in re.findall(r"`([^`]+)`
 
 
 def test_every_alarm_is_listed_with_its_page() -> None:
-    assert [page for page in FIRST_COMMANDS if f"(runbooks/{page}.md)" not in PAGE] == []
+    assert [page for page in first_commands() if f"(runbooks/{page}.md)" not in PAGE] == []
 
 
 def test_every_metric_is_listed() -> None:
@@ -83,7 +81,7 @@ def test_the_cost_of_logs_is_that_of_the_lines_of_a_request(
 
     size = sum(len(each) + EVENT_BYTES for each in (line, json.dumps(OF_GATEWAY), *OF_LAMBDA))
 
-    assert OF_GATEWAY.keys() == ACCESS_LOG.keys()
+    assert OF_GATEWAY.keys() == access_log().keys()
     # A GB is $0.50.
     assert size * 1e6 / 1e9 * 0.50 == pytest.approx(dollars, abs=0.03)
     assert "| $0.85 a million requests for single items, $0.95 for listings;" in PAGE

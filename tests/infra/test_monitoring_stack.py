@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from dynashard import schema
-from dynashard_cdk.alarms import FIRST_COMMANDS
-from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_serving.telemetry.metric_names import UNAUTHORIZED
 from tests.infra.conftest import Synthesised
 from tests.infra.emitted import DYNASHARD, emitted
-from tests.infra.templates import Templates, alarms_in, context, of_type, short, synthesise
+from tests.infra.templates import Templates, access_log, alarms_in, context, first_commands, of_type, short, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -76,7 +74,7 @@ def counted_in_logs(templates: Templates) -> set[Used]:
     """The metrics that CloudWatch writes from the gateway's log."""
     filters = [each["Properties"] for each in of_type(templates["Monitoring"], "AWS::Logs::MetricFilter").values()]
     assert [each["FilterPattern"] for each in filters] == ['{ $.status = "401" }']
-    assert ACCESS_LOG["status"] == "$context.status"
+    assert access_log()["status"] == "$context.status"
     written = [metric for each in filters for metric in each["MetricTransformations"]]
     return {(each["MetricNamespace"], each["MetricName"], frozenset()) for each in written}
 
@@ -170,7 +168,7 @@ def test_every_alarm_notifies_the_topic_and_names_its_command_and_page(
 
     for name, alarm in all_alarms(templates).items():
         (page,) = re.findall(r"docs/runbooks/([a-z-]+)\.md", alarm["AlarmDescription"])
-        command = FIRST_COMMANDS[page].format(env=templates.env)
+        command = first_commands()[page].format(env=templates.env)
         assert name == page or name.startswith(f"{page}-")
         assert (f"Run `{command}`." in alarm["AlarmDescription"]) == ("$" not in command)
         assert [short(each) for each in alarm["AlarmActions"]] == [short(each) for each in alarm["OKActions"]]

@@ -8,12 +8,12 @@ from io import StringIO
 import pytest
 
 from dynashard.growth.terms import GrowthEvent, Report
-from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_serving.api.request_log import Observer
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.telemetry.powertools import GrowthLog, open_logger
 from tests.infra.emitted import lines, requests
+from tests.infra.templates import access_log
 
 pytestmark = pytest.mark.infra
 
@@ -30,7 +30,7 @@ def known(caplog: pytest.LogCaptureFixture) -> set[str]:
     """Fields of the lines of requests, of metrics, and of the gateway."""
     requests()
     found = {name for line in lines() for name in json.loads(line)}
-    return found | {name for record in caplog.records for name in vars(record)} | {*ACCESS_LOG} | BUILT_IN
+    return found | {name for record in caplog.records for name in vars(record)} | {*access_log()} | BUILT_IN
 
 
 @pytest.mark.parametrize("name", sorted(QUERIES))

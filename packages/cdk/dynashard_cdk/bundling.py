@@ -7,10 +7,12 @@ a checkout of Dynashard is the checkout.
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-
-from aws_cdk import aws_lambda as lambda_
+from typing import TYPE_CHECKING
 
 from dynashard_cdk.settings import SettingsError
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_lambda as lambda_
 
 SOURCES = "sources"
 """Value of `-c assets=` that takes the code as it lies there, without what it depends on."""
@@ -46,15 +48,18 @@ class Bundle:
         """The folders of all that it holds; none for the sources."""
         return [] if self.folder is None else [self.folder / name for name in (*LAYERS, "functions")]
 
-    def layer(self, name: str) -> lambda_.Code:
+    def layer(self, name: str) -> "lambda_.Code":
         """Code of a layer, such as `sharding`."""
         return self._code(name, layer_source(self.root, name))
 
-    def function(self, name: str) -> lambda_.Code:
+    def function(self, name: str) -> "lambda_.Code":
         """Code of a function; its module is `functions.<name>.handler`, here and in Lambda."""
         return self._code(f"functions/{name}", self.root / "functions")
 
-    def _code(self, name: str, source: Path) -> lambda_.Code:
+    def _code(self, name: str, source: Path) -> "lambda_.Code":
+        # A build reads this module too, and needs no CDK, which takes a second to load.
+        from aws_cdk import aws_lambda as lambda_  # noqa: PLC0415
+
         if self.folder is None:
             return lambda_.Code.from_asset(str(source), exclude=_NO_CODE)
         path = self.folder / name
