@@ -53,7 +53,7 @@ def test_a_quoted_cell_may_hold_line_ends_and_the_lines_after_it_keep_their_numb
     assert found == [
         Row(2, 4, {"id": "1", "name": f"first{end}{end}third"}),
         Row(5, 5, {"id": "2", "name": "x"}),
-        Row(6, 6, None, "1 cells under 2 columns"),
+        Row(6, 6, None, "1 cell under 2 columns"),
     ]
 
 
