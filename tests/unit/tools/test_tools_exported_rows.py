@@ -100,7 +100,8 @@ class Free(Entity, name="tools.v1.Free", key=Key("{shop}", "{id}"), registry=Reg
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 @pytest.mark.parametrize(
-    "value", ["1.5", 1.5, "7", 7, "true", True, "null", None, '"quoted"', "[1]", [1], "{", "plain", "NaN", "[" * 5000, ""]
+    "value",
+    ["1.5", 1.5, "7", 7, "true", True, "null", None, '"quoted"', "[1]", [1], "{", "plain", "NaN", "[" * 5000, ""],
 )
 def test_a_field_of_any_type_is_read_as_it_was_written(tmp_path: Path, form: str, value: Any) -> None:
     item = Free(shop="abc", id="7", value=value, either=value if isinstance(value, str | list) else "x")
