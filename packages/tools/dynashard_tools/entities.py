@@ -12,6 +12,7 @@ from dynashard.topology import family_of
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import Domain
 from dynashard_serving.domain import declared as declared_by_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError
 from dynashard_tools.program import program_of
 
@@ -76,7 +77,7 @@ def named_fields(model: type[Entity], names: Sequence[str], text: str, what: str
     found, values = definition(model), text.split(DEFAULT_SEPARATOR) if names or text else []
     if len(names) != len(values):
         form = DEFAULT_SEPARATOR.join(names) or repr("")
-        parts = "1 part" if len(values) == 1 else f"{len(values)} parts"
+        parts = plural(len(values), "part")
         raise CommandError(f"{what} has the form {form}, but {text!r} has {parts}")
     return {name: found.assignment.check(name, value) for name, value in zip(names, values, strict=True)}
 

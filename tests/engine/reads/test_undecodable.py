@@ -9,6 +9,7 @@ import pytest
 from dynashard import Collection, definition
 from dynashard.errors import UndecodableItemError
 from dynashard.routing import Router, home
+from dynashard.topology import Phase
 from dynashard.transport import metered
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import NOW, Counts, Note, World, alive, some_notes, tenant
@@ -16,6 +17,7 @@ from tests.engine.reads.listing_world import NOW, Counts, Note, World, alive, so
 pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 SIZE = 300
+IDS = ["a", "b", "c", "d", "e", "f"]
 ODD: dict[str, dict[str, Any]] = {
     "a-type": {"size": {"S": "many"}},
     "b-type": {"kept": {"M": {}}},
@@ -156,6 +158,38 @@ def test_a_strict_reader_and_one_of_a_single_item_get_the_error(
 
     with pytest.raises(UndecodableItemError, match=r"listing\.v1\.Note at "):
         READS[read](items, partition)
+
+
+@pytest.mark.parametrize("lacking", ["GSI1PK", "GSI1SK"])
+def test_a_moved_item_without_a_key_of_its_index_is_named_and_does_not_end_the_listing(
+    world: World, dynamodb: RawDynamoDB, lacking: str
+) -> None:
+    of, entity = tenant(), definition(Note)
+    at = {sort: [home(entity, entity.key_of({"tenant": of, "id": sort}), count) for count in (4, 8)] for sort in IDS}
+    sort, (old, new) = next((sort, places) for sort, places in at.items() if places[0] != places[1])
+    world.counts = Counts(8)
+    world.collection().batch_write(put=[Note(tenant=of, id=each, group="g", rank=f"r{each}") for each in IDS])
+    keys = {"GSI1PK": {"S": f"listing.v1.Note:{of}:g:0"}, "GSI1SK": {"S": f"r{sort}"}}
+    marker = {"PK": {"S": old}, "SK": {"S": sort}, "MovedTo": {"N": "8"}, "Type": {"S": entity.name}, **keys}
+    dynamodb.call("PutItem", TableName=world.table, Item=marker)
+    dynamodb.call(
+        "UpdateItem",
+        TableName=world.table,
+        Key={"PK": {"S": new}, "SK": {"S": sort}},
+        UpdateExpression=f"REMOVE {lacking}",
+    )
+    world.counts = Counts(4, resize=(Phase.SETTLE, 8), marks=True)
+    items, partition = world.collection(), {"tenant": of, "group": "g"}
+
+    for asked in ({}, {"fields": ["id"]}, {"order": "ordered"}, {"order": "ordered", "fields": ["id"]}):
+        found, left_out = pages(items, partition, index="by_rank", limit=2, **asked)
+        assert (sorted(found), left_out) == ([each for each in IDS if each != sort], [sort])
+    scan = items.scan(partition, index="by_rank")
+    assert sorted(item.id for item in scan) == [each for each in IDS if each != sort]
+    [named] = scan.undecodable
+    assert named.problem.endswith(f"at {new} / {sort} does not fit: it has no {lacking}, so it is not in the index")
+    # Its key is as it was.
+    assert items.get({"tenant": of, "id": sort}).rank == f"r{sort}"
 
 
 def test_an_entry_of_an_index_under_the_key_of_another_tenant_is_not_shown_to_that_tenant(

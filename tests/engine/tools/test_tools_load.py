@@ -284,7 +284,7 @@ def test_an_unreadable_file_stops_the_load_even_if_bad_lines_are_skipped(
 
     assert loaded.status == 1
     assert "line 3: broken CSV" in loaded.err
-    assert "stopped at line 3; 1 items are written" in loaded.err
+    assert "stopped at line 3; 1 item is written" in loaded.err
     assert emails_of(users, tenant) == expected(1)
 
 
@@ -408,3 +408,12 @@ def test_on_a_terminal_a_bar_shows_the_progress_of_the_load(
     assert int(last.replace(",", "")) > 0
     assert "line 21: email: is missing" in shown
     assert emails_of(users, tenant) == expected(20)
+
+
+def test_one_item_and_one_refused_line_are_singular(command_line: CommandLine, tenant: str) -> None:
+    file = command_line.file("users.jsonl", user(0), "nothing")
+
+    loaded = command_line.run("load", "users", file, "--tenant", tenant, "--on-error", "skip")
+
+    assert loaded.out.startswith("loaded 1 item of users in ")
+    assert loaded.out.endswith(", 1 line refused\n")

@@ -97,7 +97,7 @@ def test_a_bad_line_that_is_still_bad_stops_the_load_again(
     left_out = command_line.run(*options, "--resume", "--on-error", "skip", "--json")
 
     assert (again.status, left_out.status) == (1, 3)
-    assert "stopped at line 2; 1 items are written" in again.err
+    assert "stopped at line 2; 1 item is written" in again.err
     assert (left_out.summary["items"], left_out.summary["refused"]) == (1, 1)
     assert emails_of(users, tenant) == expected(2)
 

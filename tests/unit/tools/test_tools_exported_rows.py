@@ -91,6 +91,44 @@ def test_every_value_of_an_export_is_read_as_it_was_written(tmp_path: Path, form
     assert unstamped(found) == unstamped(item)
 
 
+class Free(Entity, name="tools.v1.Free", key=Key("{shop}", "{id}"), registry=Registry()):
+    shop: str
+    id: str
+    value: Any = None
+    either: str | list[int] = ""
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize(
+    "value",
+    ["1.5", 1.5, "7", 7, "true", True, "null", None, '"quoted"', "[1]", [1], "{", "plain", "NaN", "[" * 5000, ""],
+)
+def test_a_field_of_any_type_is_read_as_it_was_written(tmp_path: Path, form: str, value: Any) -> None:
+    item = Free(shop="abc", id="7", value=value, either=value if isinstance(value, str | list) else "x")
+    path = tmp_path / f"free.{form}"
+    with new_file(path, Free) as add:
+        add([item])
+    exported = ExportedRows(definition(Free), cells=form == "csv")
+
+    [row] = map(exported.row, rows(Lines(BytesIO(path.read_bytes())), form, frozenset(Free.model_fields)))
+
+    assert row.fields is not None
+    found = exported.item(row.fields)
+    assert (found.value, type(found.value)) == (value, type(value))
+    assert found.either == item.either
+    # A plain field has its text, whatever it looks like.
+    assert row.fields["id"] == "7"
+
+
+def test_a_cell_of_a_file_that_is_no_export_is_a_text() -> None:
+    content = b"shop,id,value\r\nabc,7,1.5\r\n"
+
+    [row] = rows(Lines(BytesIO(content)), "csv", frozenset(Free.model_fields))
+
+    assert row.fields is not None
+    assert Free.model_validate(row.fields).value == "1.5"
+
+
 @pytest.mark.parametrize(
     "cell",
     ['{""a"":1,""a"":2}', f'{{""a"":{"[" * 100_000}', f'{{""a"":{"9" * 5000}}}', '{""a"":NaN}', "{"],

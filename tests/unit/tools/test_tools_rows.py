@@ -5,6 +5,7 @@ from io import BytesIO
 
 import pytest
 
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError
 from dynashard_tools.load.rows import MAX_ROW_BYTES, Lines, Row, rows
 
@@ -53,7 +54,7 @@ def test_a_quoted_cell_may_hold_line_ends_and_the_lines_after_it_keep_their_numb
     assert found == [
         Row(2, 4, {"id": "1", "name": f"first{end}{end}third"}),
         Row(5, 5, {"id": "2", "name": "x"}),
-        Row(6, 6, None, "1 cells under 2 columns"),
+        Row(6, 6, None, "1 cell under 2 columns"),
     ]
 
 
@@ -81,7 +82,8 @@ def test_empty_lines_are_no_rows_and_are_counted() -> None:
 def test_a_row_with_too_few_or_too_many_cells_is_reported_and_the_next_one_is_read(line: str) -> None:
     found = csv_rows(f"id,email\n{line}\n2,c@d\n")
 
-    assert found[0] == Row(2, 2, None, f"{line.count(',') + 1} cells under 2 columns")
+    count = line.count(",") + 1
+    assert found[0] == Row(2, 2, None, f"{plural(count, 'cell')} under 2 columns")
     assert found[1] == Row(3, 3, {"id": "2", "email": "c@d"})
 
 

@@ -17,6 +17,7 @@ from dynashard_tools.account.records import PurgeRecord
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.aws_account import OPTION, require_account
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Environment, Workers
@@ -118,7 +119,11 @@ def purges(environment: Environment = None, *, as_json: AsJson = False) -> None:
 
 
 def _ended(record: PurgeRecord) -> str:
-    return "not complete" if record.ended is None else f"{record.items:,} items removed by {utc_text(record.ended)}"
+    return (
+        "not complete"
+        if record.ended is None
+        else f"{plural(record.items, 'item')} removed by {utc_text(record.ended)}"
+    )
 
 
 def _lines(tenant: str, kinds: Counter[str], verb: str, work: Work) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Final
 from dynashard.errors import DynashardError
 from dynashard.resharding.estimate import READ_DOLLARS
 from dynashard.transport.interface import Transport
+from dynashard_tools.counting import plural
 
 _BLOCK: Final = 4096
 _GB: Final = 1e9
@@ -25,6 +26,6 @@ def described_reading(transport: Transport, table: str, *, readings: int) -> str
     units = readings * size / _BLOCK
     times = "once" if readings == 1 else "at least twice"
     return (
-        f"this reads the whole table {times}: about {items:,} stored items of all accounts, {size / _GB:,.3f} GB. It "
-        f"consumes about {units:,.0f} read units (${units * READ_DOLLARS:,.2f} on demand)"
+        f"this reads the whole table {times}: about {plural(items, 'stored item')} of all accounts, "
+        f"{size / _GB:,.3f} GB. It consumes about {units:,.0f} read units (${units * READ_DOLLARS:,.2f} on demand)"
     )

@@ -12,6 +12,7 @@ from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages
 from dynashard_tools.backfills.running import DEFAULTS, ReadUnits, Restart, WriteUnits, announce, run_backfill
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed
 from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AsJson, DryRun, EntityName, Environment
@@ -72,6 +73,6 @@ def counted(transport: Transport, table: str, entity: EntityDefinition[Any]) -> 
 def _lines(entity: EntityDefinition[Any], numbers: dict[str, int]) -> Iterator[str]:
     for version, number in numbers.items():
         mark = " (the present one)" if version == str(entity.versions.number) else ""
-        yield f"version {version}{mark}: {number:,} items"
+        yield f"version {version}{mark}: {plural(number, 'item')}"
     if not numbers:
         yield "no items"

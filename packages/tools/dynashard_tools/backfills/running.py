@@ -14,6 +14,7 @@ from dynashard.repository import Store
 from dynashard.resharding.scope import Family
 from dynashard.topology import family_of
 from dynashard_tools.connection import Backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import models
 from dynashard_tools.failure import STILL_WRONG, WITH_ERRORS, on_interrupt
 from dynashard_tools.printing import show
@@ -91,7 +92,7 @@ def line_of(report: Report, what: str, units: dict[str, float], needs: str | Non
     left = f", {report.left:,} left because they do not fit their declaration" if report.left else ""
     used = f"{units['read_units']:,.1f} read units, {units['write_units']:,.0f} write units"
     rest = "" if needs is None else f". Its listings may lack items until `{needs}` is complete"
-    return f"{what} {state}: {report.written:,} items written{left}; {used}{rest}"
+    return f"{what} {state}: {plural(report.written, 'item')} written{left}; {used}{rest}"
 
 
 def _shown(report: Report) -> tuple[int, int, int, int, str]:

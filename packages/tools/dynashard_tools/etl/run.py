@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dynashard import Collection, Entity
 from dynashard.errors import NotFoundError, RevisionMismatchError
+from dynashard_tools.counting import plural
 from dynashard_tools.etl.mapping import Change, changed_fields, named
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
@@ -82,7 +83,7 @@ class Etl(Generic[E]):
         return tally
 
     def _progress(self, tally: Tally) -> str:
-        changed = "nothing was changed" if self.dry_run else f"at least {tally.changed:,} items were changed"
+        changed = "nothing was changed" if self.dry_run else f"at least {plural(tally.changed, 'item')} changed"
         return f"{changed}: run it again for the rest"
 
     def _one(self, item: E) -> Tally:

@@ -16,6 +16,7 @@ from dynashard_local.bus.store import DATABASE, EventStore
 from dynashard_local.errors import LocalStackError
 from dynashard_local.settings import Settings
 from dynashard_tools.app import new_app
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed
 from dynashard_tools.events.buses import bus_of
 from dynashard_tools.events.replaying import replayed
@@ -79,7 +80,8 @@ def replay(environment: Environment = None, *, as_json: AsJson = False) -> None:
     summary = {"published": done.published, "refused": done.refused, "others": done.others}
     show(
         summary,
-        f"{done.published:,} events published; {done.refused:,} refused again; {done.others:,} dead letters of others",
+        f"{plural(done.published, 'event')} published; {done.refused:,} refused again; "
+        f"{plural(done.others, 'dead letter')} of others",
         as_json=as_json,
     )
     if done.refused:

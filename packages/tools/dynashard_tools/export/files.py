@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime
@@ -15,6 +14,7 @@ from pydantic_core import to_json
 
 from dynashard import Entity, definition
 from dynashard.entity.checks import plain_types
+from dynashard_tools.cells import cell_of, is_plain
 from dynashard_tools.failure import CommandError, needs_extra
 from dynashard_tools.files import replacing
 
@@ -54,29 +54,24 @@ def _columns(model: type[Entity]) -> list[str]:
 def _csv(stream: BinaryIO, model: type[Entity]) -> Iterator[Add]:
     """A column for each field, in the order of the declaration, under a line that names them.
 
-    A text is its cell, other nested values are JSON, and None is an empty cell. The dialect is RFC 4180's: its line
+    Cells are those of `cell_of`; None is an empty cell. The dialect is RFC 4180's: its line
     ends are the only ones with which Python 3.11 quotes every line break in a cell.
     """
     columns = _columns(model)
+    plain = {name for name in columns if is_plain(model.model_fields[name].annotation)}
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(columns)
 
     def add(items: Sequence[Entity]) -> None:
         documents = (item.model_dump(mode="json", include=set(columns)) for item in items)
-        writer.writerows([_text(document[name]) for name in columns] for document in documents)
+        writer.writerows([cell_of(document[name], plain=name in plain) for name in columns] for document in documents)
 
     try:
         yield add
     finally:
         # Leaves the stream open.
         text.detach()
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @contextmanager

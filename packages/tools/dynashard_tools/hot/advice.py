@@ -9,6 +9,7 @@ from dynashard.resharding import Status
 from dynashard.schema import MAX_SHARDS
 from dynashard.topology import EpochState
 from dynashard.topology.epochs import MOST_EPOCHS
+from dynashard_tools.counting import plural
 from dynashard_tools.hot.places import Place
 from dynashard_tools.hot.throttles import ThrottledKey
 from dynashard_tools.printing import utc_text
@@ -201,7 +202,7 @@ def lines(found: Sequence[dict[str, Any]]) -> list[str]:
     shown = []
     for each in found:
         where = each["entity"] + (f" {each['partition']}" if each["index"] is None else f" by index {each['index']}")
-        shown.append(f"{where}: {each['events']:,} throttles{_spread(each)}; {each['cause']}")
+        shown.append(f"{where}: {plural(each['events'], 'throttle')}{_spread(each)}; {each['cause']}")
         if each["command"]:
             shown.append(f"    {each['command']}")
     return shown

@@ -21,6 +21,7 @@ from dynashard_serving.documents import TENANT
 from dynashard_serving.settings import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed, loadable, models, names_beginning
 from dynashard_tools.failure import WITH_ERRORS, CommandError
 from dynashard_tools.files import file_errors
@@ -162,11 +163,12 @@ class Done:
     def line(self) -> str:
         """Return the summary for people."""
         return (
-            f"{'checked' if self.dry_run else 'loaded'} {self.items:,} {self.entity} in {self.seconds:.1f} s "
-            f"({self.rate:,.0f}/s), {self.write_units:,.0f} write units, {self.refused} lines refused"
+            f"{'checked' if self.dry_run else 'loaded'} {plural(self.items, f'item of {self.entity}', self.entity)} "
+            f"in {self.seconds:.1f} s ({self.rate:,.0f}/s), {plural(round(self.write_units), 'write unit')}, "
+            f"{plural(self.refused, 'line')} refused"
             + (f", {self.refused_before} before it was resumed" if self.refused_before else "")
             + (f", {self.old:,} in older epochs" if self.old else "")
-            + (f", {self.others:,} lines of other entities" if self.others else "")
+            + (f", {plural(self.others, 'line')} of other entities" if self.others else "")
         )
 
 

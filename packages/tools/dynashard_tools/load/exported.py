@@ -7,23 +7,16 @@ An export has what the server sets, which a load sets anew. An account's export 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from enum import Enum
-from types import NoneType
-from typing import Any, Final, Generic, TypeVar
-from uuid import UUID
+from typing import Any, Generic, TypeVar
 
 from dynashard import Entity
 from dynashard.entity import EntityDefinition
-from dynashard.entity.checks import plain_types
 from dynashard_serving.documents import REVISION, without
 from dynashard_tools.account.exporting import ENTITY, ITEM
-from dynashard_tools.load.rows import Row, json_value
+from dynashard_tools.cells import is_plain, value_of
+from dynashard_tools.load.rows import Row
 
 E = TypeVar("E", bound=Entity)
-_TEXTS: Final = (str, bytes, bool, int, float, Decimal, datetime, date, time, timedelta, UUID, Enum)
-"""Types whose values a cell of CSV has as a text. Values of others are JSON in it."""
 
 
 def is_account_line(entity: EntityDefinition[Any], fields: Mapping[str, Any]) -> bool:
@@ -44,7 +37,7 @@ class ExportedRows(Generic[E]):
         self._entity = entity
         self._set_anew = {*entity.server_fields, *entity.model.model_computed_fields, REVISION}
         fields = entity.model.model_fields.items() if cells else ()
-        self._json = {name for name, field in fields if not _is_text(field.annotation)}
+        self._json = {name for name, field in fields if not is_plain(field.annotation)}
         self.others = 0
 
     def row(self, row: Row) -> Row:
@@ -71,15 +64,4 @@ class ExportedRows(Generic[E]):
         return self._entity.model.model_validate_json(json.dumps(fields, default=float))
 
     def _value(self, name: str, value: Any) -> Any:
-        if name not in self._json:
-            return value
-        try:
-            return json_value(value)
-        except (ValueError, RecursionError):
-            # A text, or what no export has written: the declaration decides whether the field may be a text.
-            return value
-
-
-def _is_text(annotation: Any) -> bool:
-    kinds = plain_types(annotation) - {NoneType}
-    return bool(kinds) and all(issubclass(kind, _TEXTS) for kind in kinds)
+        return value_of(value) if name in self._json else value

@@ -10,6 +10,7 @@ from dynashard import Collection, Entity
 from dynashard.errors import EngineError, InputError, NotUniqueError, ThrottledError, UnprocessedError
 from dynashard_serving.documents import TENANT
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.exported import ExportedRows, is_account_line
@@ -255,7 +256,7 @@ class Load(Generic[E]):
     def _so_far(self) -> str:
         if self.dry_run:
             return "0 items are written"
-        done = f"{self.checkpoint.written:,} items are written"
+        done = f"{plural(self.checkpoint.written, 'item is', 'items are')} written"
         return f"{done}; --resume continues from here" if self.state.kept else done
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError
 
 MAX_ROW_BYTES: Final = 8 * 1024 * 1024
@@ -114,7 +115,7 @@ def _csv_row(line: int, last_line: int, header: list[str], cells: list[str]) -> 
     if not all(map(_is_utf8, cells)):
         return Row(line, last_line, None, _NOT_UTF8)
     if len(cells) != len(header):
-        return Row(line, last_line, None, f"{len(cells)} cells under {len(header)} columns")
+        return Row(line, last_line, None, f"{plural(len(cells), 'cell')} under {plural(len(header), 'column')}")
     # CSV has no other way to say that a value is missing.
     return Row(line, last_line, {name: cell for name, cell in zip(header, cells, strict=True) if cell != ""})
 

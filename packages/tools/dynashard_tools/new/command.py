@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 import typer
 
 from dynashard_local.root import backend_root
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import WITH_ERRORS, CommandError
 from dynashard_tools.new.template import rendered
 from dynashard_tools.new.upgrading import Origin
@@ -37,7 +38,7 @@ def new(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     made.write(root)
-    print(f"Made {root.name} of {len(made.files)} files. Next:\n  cd {folder}\n  make run")
+    print(f"Made {root.name} of {plural(len(made.files), 'file')}. Next:\n  cd {folder}\n  make run")
 
 
 def upgrade() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dynashard.reads import ShardLoad
+from dynashard_tools.counting import plural
 from dynashard_tools.plot.figure import figure_for
 
 _COLORS: Final = ("#2f6f9f", "#c97b2f")
@@ -21,7 +22,8 @@ def draw(path: Path, title: str, shards: Sequence[ShardLoad]) -> None:
 
 def total(shards: Sequence[ShardLoad]) -> str:
     """Describe what shards hold together."""
-    return f"{sum(shard.items for shard in shards):,} items, {sum(shard.bytes for shard in shards):,} bytes"
+    items, size = sum(shard.items for shard in shards), sum(shard.bytes for shard in shards)
+    return f"{plural(items, 'item')}, {plural(size, 'byte')}"
 
 
 def _bars(axes: Any, what: str, values: Sequence[int], color: str) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError
 from dynashard_tools.files import file_errors
 from dynashard_tools.options import AsJson, Environment
@@ -73,7 +74,7 @@ def redrive_command(
         with file_errors(to_file, "written"), to_file.open("x", encoding="utf-8") as file:
             keep(queues.call, url, file, most=most, done=done)
         where = f"written to {to_file}"
-    show({"queue": name, "messages": moved}, f"{moved:,} dead letters {where}", as_json=as_json)
+    show({"queue": name, "messages": moved}, f"{plural(moved, 'dead letter')} {where}", as_json=as_json)
 
 
 def _row(queues: Queues, found: Queue, ages: Mapping[str, float]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import Scope, Status
 from dynashard.topology import EpochState
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import models
 from dynashard_tools.printing import utc_text
 
@@ -85,7 +86,7 @@ def epochs(status: Status) -> str:
 def epoch(count: int, since: float | None, state: str, items: int | None = None) -> str:
     """Describe an epoch, with the number of its items if they were counted."""
     begin = "from the beginning" if since is None else f"for keys since {utc_text(since)}"
-    counted = "" if items is None else ": 1 item" if items == 1 else f": {items:,} items"
+    counted = "" if items is None else f": {plural(items, 'item')}"
     return f"epoch: {shards(count)} {begin}{counted}" + ("" if state == EpochState.CONFIRMED else f", {state}")
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from dynashard.schema import TOPOLOGY_UNDERSTOOD
 from dynashard_tools.aws_account import answerable, show_account
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.options import AsJson, DryRun
@@ -120,8 +121,9 @@ def _running(function: Function) -> str:
 def _last_line(wanted: Plan, environment: str, *, dry_run: bool) -> str:
     if not wanted.moves:
         return f"{environment} runs release {wanted.target.mark} already; choose another one with --to"
-    verb = "would be changed" if dry_run else "were changed"
-    return f"{len(wanted.moves)} functions {verb}; {len(wanted.there)} run release {wanted.target.mark} already"
+    one, many = ("would be", "would be") if dry_run else ("was", "were")
+    moves = plural(len(wanted.moves), f"function {one}", f"functions {many}")
+    return f"{moves} changed; {len(wanted.there)} run release {wanted.target.mark} already"
 
 
 def _summary(wanted: Plan, records: Sequence[UnknownRecord], *, done: int) -> dict[str, Any]:

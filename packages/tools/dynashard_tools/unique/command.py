@@ -11,6 +11,7 @@ from dynashard.resharding.scope import Family
 from dynashard.topology import family_of
 from dynashard_tools.app import new_app
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed, models
 from dynashard_tools.failure import STILL_WRONG, CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
@@ -97,6 +98,7 @@ def _lines(duplicates: Sequence[Duplicate], done: Built, work: Work) -> list[str
         lines.append(f"and {len(duplicates) - _SHOWN:,} more")
     if duplicates and not done.items:
         lines.append("Nothing was reserved: change these items, or pass --despite-duplicates to reserve the others.")
-    counts = f"{len(duplicates):,} values that several items have; {done.items:,} items, {done.reserved:,} reserved"
+    counts = f"{plural(len(duplicates), 'value')} that several items have"
+    counts += f"; {plural(done.items, 'item')}, {done.reserved:,} reserved"
     units = f"{work.read_units:,.1f} read units, {work.write_units:,.0f} write units"
     return [*lines, f"{counts}; {work.seconds:.1f} s, {units}"]

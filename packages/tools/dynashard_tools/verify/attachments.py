@@ -10,6 +10,7 @@ from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pieces import Manifest, field_of
 from dynashard_patterns.attachments.sweep import missing_pieces, sweep
+from dynashard_tools.counting import plural
 from dynashard_tools.verify.findings import Change, Finding, Kind
 from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.stored import key_text
@@ -71,6 +72,8 @@ class LeftoversCheck(Check):
 
 def _leftover(version: Manifest, *, mended: bool) -> Finding:
     where = f"{version.place.key.partition} / {version.place.key.sort}"
-    detail = f"no item points to the version {version.version} of {version.place.kind}, {version.pieces:,} pieces"
+    detail = (
+        f"no item points to the version {version.version} of {version.place.kind}, {plural(version.pieces, 'piece')}"
+    )
     changes = {version.version: Change({"M": version.stored()}, None)}
     return Finding(Kind.LEFTOVER, where, detail, mended=mended, changes=changes)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import declared, models
 from dynashard_tools.failure import DONE, STILL_WRONG, WITH_ERRORS, on_interrupt
 from dynashard_tools.options import AnyEntity, AsJson, Day, Environment, Month
@@ -126,9 +127,10 @@ def _lines(report: Report, work: Work, *, mend: bool) -> Iterator[str]:
     for key in sorted(report.changing):
         yield f"{key} is changing its shard count: its items were not compared with their homes. Verify it again."
     if report.uncounted:
-        yield f"{report.uncounted:,} rows were not judged, because a topology record of their family is damaged"
+        rows = plural(report.uncounted, "row was", "rows were")
+        yield f"{rows} not judged, because a topology record of their family is damaged"
     if report.others:
-        yield f"{report.others:,} rows belong to no entity, and were not judged"
+        yield f"{plural(report.others, 'row belongs', 'rows belong')} to no entity, and cannot be judged"
     yield f"{_compared(report)}: {_counts(report, mend=mend)}; {_units(work)}"
 
 

@@ -70,6 +70,9 @@ class VisibleRows(Struct, frozen=True):
         index = self.query.index_definition
         if index is None:
             return True
+        if lacking_key(index, item) is not None:
+            # It is in the index only as its marker. Another program has done that, so the listing reports it.
+            return True
         partition, sort = index_pk(index.slot), index_sk(index.slot)
         if partition not in item or item[sort] != marker[sort]:
             return False
@@ -95,6 +98,12 @@ class VisibleRows(Struct, frozen=True):
         # Adopted data has no type yet, and the marker of a key that was created elsewhere has only its key. What has
         # something else in place of a type is nobody's, and is reported.
         return TYPE not in row or row[TYPE].get("S", self.query.entity.name) in self.decoders
+
+
+def lacking_key(index: IndexDefinition, row: Mapping[str, Any]) -> str | None:
+    """Return the key of an index that a stored item lacks although it has the other; None if it has both or none."""
+    missing = [name for name in (index_pk(index.slot), index_sk(index.slot)) if name not in row]
+    return missing[0] if len(missing) == 1 else None
 
 
 def is_current(entity: EntityDefinition[Any], index: IndexDefinition, row: Mapping[str, Any]) -> bool:

@@ -5,9 +5,11 @@ from functools import partial
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, Undecodable, judged
+from dynashard.entity.judging import verdict
+from dynashard.reads.entries import lacking_key
 from dynashard.reads.query import Query
 from dynashard.repository.left_out import leave_out
-from dynashard.schema import TYPE
+from dynashard.schema import PK, SK, TYPE
 
 _TO_JUDGE: Final = frozenset({dict, Undecodable})
 
@@ -23,6 +25,7 @@ class Judge:
     ) -> None:
         self._first = next(iter(decoders.values()))
         self._decoders = decoders
+        self._index = query.index_definition
         self._fields = query.fields
         self._revision_as = revision_as
         self._strict = query.strict
@@ -55,6 +58,9 @@ class Judge:
 
     def _judged(self, row: Mapping[str, Any]) -> Any:
         entity = self._entity_of(row)
+        if self._index is not None and (missing := lacking_key(self._index, row)) is not None:
+            at = f"{row[PK]['S']} / {row[SK]['S']}"
+            return verdict(row, f"{entity.name} at {at} does not fit: it has no {missing}, so it is not in the index")
         if self._fields is not None:
             found = judged(partial(entity.part, fields=self._fields), row)
             return found if isinstance(found, Undecodable) else (found,)
