@@ -275,7 +275,9 @@ class Collection(Generic[E]):
     ) -> "reads.Page[Row]": ...
     @overload
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]": ...
-    def list(self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
+    def list(
+        self, partition: Any = None, *more: Never, cursor: str | None = None, **arguments: Any
+    ) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
 
         Fields select what is listed: those of a partition, and perhaps the first fields of its sort key. If they are
@@ -377,7 +379,9 @@ class Collection(Generic[E]):
             arguments.setdefault("order", reads.Order.ORDERED)
         return self.listing.count(self._query(partition, arguments, more), up_to=up_to)
 
-    def shards(self, partition: Any = None, *more: Never, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
+    def shards(
+        self, partition: Any = None, *more: Never, workers: int = 4, **fields: Any
+    ) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
         While items move, these are the shards of both counts. Cost: what reading all of it costs.
