@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from domain.samples.audit import Access, OrderedAccess
+from domain.samples.users import User
 from dynashard import Entity, definition
 from dynashard.resharding import Resharder, Scope
 from dynashard.transport import Transport, connect
@@ -34,7 +35,8 @@ REST = 1.0
 """Seconds between the requests of a caller: all need 8 to 16 shards, which a busy machine also makes in time."""
 PAUSE = 0.3
 """Seconds between looks, so that they take no time from the stack."""
-BODY = {"path": "/hot.txt", "action": "read", "user_id": "ada"}
+ACCESS = {"path": "/hot.txt", "action": "read", "user_id": "ada"}
+USER = {"email": "ada@example.com", "display_name": "Ada Lovelace"}
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Load:
 
     stack: LocalProcess
     path: str
+    body: Mapping[str, str]
     ending: Event = field(default_factory=Event)
     answers: list[tuple[float, int]] = field(default_factory=list)
     """When each answer came, and its status."""
@@ -53,7 +56,7 @@ class Load:
         client = self.stack.client()
         while not self.ending.is_set():
             self.ending.wait(REST)
-            answer = client.post(self.path, json=BODY)
+            answer = client.post(self.path, json=self.body)
             self.answers.append((monotonic(), answer.status_code))
             if answer.status_code == httpx.codes.CREATED:
                 self.created.append(answer.json()["id"])
@@ -74,8 +77,8 @@ class Load:
 
 
 @contextmanager
-def loading(stack: LocalProcess, path: str) -> Iterator[Load]:
-    load = Load(stack, path)
+def loading(stack: LocalProcess, path: str, body: Mapping[str, str]) -> Iterator[Load]:
+    load = Load(stack, path, body)
     threads = [Thread(target=load.work) for _ in range(CALLERS)]
     for thread in threads:
         thread.start()
@@ -87,11 +90,11 @@ def loading(stack: LocalProcess, path: str) -> Iterator[Load]:
             thread.join()
 
 
-def hot(stack: LocalProcess) -> str:
-    """Return what `dynashard hot` prints."""
+def dynashard(stack: LocalProcess, *arguments: str) -> str:
+    """Return what a command prints."""
     port = stack.engine_url.rpartition(":")[2]
     environment = {**os.environ, "DATA_DIR": str(stack.data_dir), "DYNAMODB_PORT": port}
-    command = [sys.executable, "-c", "from dynashard_tools.cli import main; main()", "hot"]
+    command = [sys.executable, "-c", "from dynashard_tools.cli import main; main()", *arguments]
     ended = subprocess.run(  # noqa: S603 - our own program
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=HANG_SECONDS
     )
@@ -121,9 +124,9 @@ def test_429s_come_and_go_while_the_count_grows_by_itself(
     wire = connect(stack.engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
     control = Resharder(wire, table=TABLE, topology_table=TOPOLOGY, entities=[model])
 
-    with loading(stack, path) as load:
+    with loading(stack, path, ACCESS) as load:
         until(lambda: bool(load.throttled()), PAUSE)
-        shown = hot(stack)
+        shown = dynashard(stack, "hot")
         named = monotonic()
         until(lambda: control.status(scope).count >= 4, PAUSE)
         until(load.calm, PAUSE)
@@ -136,4 +139,25 @@ def test_429s_come_and_go_while_the_count_grows_by_itself(
     assert set(load.created) <= stored_ids(wire)
     status = control.status(scope)
     assert (status.cause, status.paused) == ("throttle", False)
+    wire.close()
+
+
+def test_a_calculated_count_grows_by_itself_and_moves_what_callers_have_created(
+    start_local: Callable[..., LocalProcess],
+) -> None:
+    scope = Scope(definition(User), "user.v1.User:abc")
+    stack = start_local(SIMULATE="hot-tenant").ready()
+    wire = connect(stack.engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    control = Resharder(wire, table=TABLE, topology_table=TOPOLOGY, entities=[User])
+    # The declared 16 shards take more than the callers send.
+    dynashard(stack, "reshard", "start", "users", "abc", "--to", "1", "--create", "--yes")
+    until(lambda: control.status(scope).count == 1, PAUSE)
+
+    with loading(stack, "/v1/users", USER) as load:
+        until(lambda: bool(load.throttled()), PAUSE)
+        until(lambda: control.status(scope).count >= 2, PAUSE)
+
+    assert load.unexpected == []
+    assert set(load.created) <= stored_ids(wire)
+    assert control.status(scope).cause == "throttle"
     wire.close()
