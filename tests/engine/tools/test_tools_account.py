@@ -428,7 +428,8 @@ def test_a_killed_purge_of_the_declared_partitions_leaves_nothing_that_the_next_
     members, reports = db.collection(Member), db.collection(Report)
     for number in range(3):
         members.create(tenant_id=tenant, id=f"m{number}", email=f"{number}@example.com", badge=f"{tenant}-{number}")
-        reports.create(tenant_id=tenant, id=f"r{number}", text="a text")
+        # Its pieces and their manifest are more than one page.
+        reports.create(tenant_id=tenant, id=f"r{number}", text=large(number, 1500)["noise"])
 
     for requests in range(200):
         wire = Dying(backend.transport, before=requests)
