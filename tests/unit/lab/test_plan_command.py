@@ -226,3 +226,10 @@ def test_a_load_asks_for_no_more_shards_than_make_it_faster(run: Run) -> None:
     _, out, _ = run("--item-bytes", "300", "--writes", "10", "--load", "2000000000")
 
     assert "For the load, begin with Shards(128)" in out
+
+
+def test_a_long_load_asks_for_no_more_shards_of_a_placement_that_never_has_more(run: Run) -> None:
+    _, out, _ = run("--item-bytes", "300", "--writes", "10", "--load", "2000000000", "--placement", "modulo")
+
+    assert "For the load" not in out
+    assert "No shards are needed for these rates" in out
