@@ -201,7 +201,7 @@ def _of_a_long_load(plan: Plan) -> Iterator[str]:
 
 
 def _for_a_long_load(plan: Plan) -> tuple[int, float] | None:
-    """Return more shards than the rates need, and the seconds of the load with them; None if they are no help.
+    """Return more shards than the rates need, and the seconds of the load with them; None if more are not worth it.
 
     Shards beyond the physical partitions of the table make only listings dearer.
     """
