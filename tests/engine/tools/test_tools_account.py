@@ -148,6 +148,17 @@ def test_an_export_has_every_live_item_once_with_its_details(
     assert [each.name for each in tmp_path.iterdir() if "account" in each.name] == ["account.jsonl"]
 
 
+def test_one_item_is_counted_in_the_singular(command_line: CommandLine, db: Dynashard, tenant: str) -> None:
+    db.collection(Team).create(Team(tenant_id=tenant, team_id="t1", name="Red"))
+    path = command_line.folder / "teams.jsonl"
+
+    looked = command_line.run("account", "purge", tenant)
+    kept = command_line.run("export", "teams", "--tenant", tenant, "--to", path)
+
+    assert f" 1 item of {tenant} would be removed" in looked.out
+    assert "exported 1 item of team.v1.Team" in kept.out
+
+
 def test_a_purge_needs_the_name_twice_and_removes_only_that_account(
     command_line: CommandLine, filled: tuple[str, str], backend: Backend, tmp_path: Path
 ) -> None:
@@ -428,7 +439,8 @@ def test_a_killed_purge_of_the_declared_partitions_leaves_nothing_that_the_next_
     members, reports = db.collection(Member), db.collection(Report)
     for number in range(3):
         members.create(tenant_id=tenant, id=f"m{number}", email=f"{number}@example.com", badge=f"{tenant}-{number}")
-        reports.create(tenant_id=tenant, id=f"r{number}", text="a text")
+        # Its pieces and their manifest are more than one page.
+        reports.create(tenant_id=tenant, id=f"r{number}", text=large(number, 1500)["noise"])
 
     for requests in range(200):
         wire = Dying(backend.transport, before=requests)

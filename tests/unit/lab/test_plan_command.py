@@ -215,6 +215,21 @@ def test_a_long_load_asks_for_more_shards_than_the_rates_do(run: Run) -> None:
     _, long, _ = run(*base, "100000000")
     _, short, _ = run(*base, "1000000")
 
-    assert "The load takes 27.8 hours with 1 shards" in long
-    assert "Begin with Shards(64)" in long
+    assert "The load takes 27.8 hours with one shard" in long
+    assert "For the load, begin with Shards(64)" in long
+    assert "Shards(start=1" in short
+    assert "Shards(start=1" not in long
     assert "The load takes" not in short
+
+
+def test_a_load_asks_for_no_more_shards_than_make_it_faster(run: Run) -> None:
+    _, out, _ = run("--item-bytes", "300", "--writes", "10", "--load", "2000000000")
+
+    assert "For the load, begin with Shards(128)" in out
+
+
+def test_a_long_load_asks_for_no_more_shards_of_a_placement_that_never_has_more(run: Run) -> None:
+    _, out, _ = run("--item-bytes", "300", "--writes", "10", "--load", "2000000000", "--placement", "modulo")
+
+    assert "For the load" not in out
+    assert "No shards are needed for these rates" in out

@@ -18,9 +18,9 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from dynashard_local.aws_calls import serving
+from dynashard_local.bus import entity_names
 from dynashard_local.bus import store as stores
 from dynashard_local.bus.calls import BusCalls
-from dynashard_local.bus.entity_names import entity_names
 from dynashard_local.bus.following import Follower, Wanted
 from dynashard_local.bus.running import running_bus
 from dynashard_local.bus.store import DATABASE, EventStore, NewEvent
@@ -139,7 +139,7 @@ def test_an_entity_is_named_by_its_path_or_its_full_name(store: EventStore, enti
 @pytest.fixture
 def changed_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A domain's module as a person has saved it after this process had loaded the domain that it has."""
-    assert "later.v1.Declared" not in entity_names()
+    assert "later.v1.Declared" not in entity_names.entity_names()
     (tmp_path / "cdk.json").write_text("{}")
     folder = tmp_path / "layers/domain/python/domain"
     folder.mkdir(parents=True)
@@ -167,7 +167,7 @@ class Declared(Entity, name="later.v1.Declared", key=Key(partition="{tenant_id}"
 def test_an_entity_that_was_declared_after_the_start_is_named_too(
     store: EventStore, changed_code: Path, entity: str
 ) -> None:
-    changed_code.write_text(LATER)
+    changed_code.write_text(f"{LATER}\nprint('loaded')\n")
     store.add([event("abc", "user.v1.User"), event("abc", "later.v1.Declared")])
 
     assert first_event(store, f"since=0&entity={entity}", []).startswith(b"id: 2\n")
@@ -188,8 +188,12 @@ def test_an_entity_that_there_is_not_is_refused_with_the_nearest_and_those_that_
     assert "incident.v1.Incident, incidents" in error["message"]
 
 
-def test_a_name_is_refused_while_the_changed_code_cannot_be_imported(store: EventStore, changed_code: Path) -> None:
+@pytest.mark.parametrize("seconds", [entity_names.MOST_SECONDS, 0], ids=["at all", "in time"])
+def test_a_name_is_refused_while_the_changed_code_cannot_be_imported(
+    store: EventStore, changed_code: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
     changed_code.write_text("class")
+    monkeypatch.setattr(entity_names, "MOST_SECONDS", seconds)
 
     refused = asked(store, "GET", params={"entity": "incident.v1.Other"})
 

@@ -21,6 +21,8 @@ from dynashard_lab.plan.workload import Workload
 
 LONG_SECONDS: Final = 3600
 """A load that takes longer is worth more shards than the rates need."""
+_WORTH_DOUBLING: Final = 0.9
+"""A doubling of the shards that leaves more than this part of a load's time is not worth it."""
 _DEAR: Final = 4
 """An ordered page that costs this many times as much as from one shard is worth a word."""
 
@@ -109,6 +111,9 @@ def _none_needed(plan: Plan, declared: int | None) -> str:
     if held > PARTITION_BYTES:
         split = ceil(held / PARTITION_BYTES)
         text += f" Its {held / GIGABYTE:,.0f} GB take {split} of them; DynamoDB divides it by the sort key."
+    if _for_a_long_load(plan) is not None:
+        # That advice names the count to declare.
+        return text
     if declared and declared > 1:
         return f"{text} The declared Shards({declared}) could be Shards(start=1, max={declared})."
     wanted = "Shards(start=1)"
@@ -183,20 +188,33 @@ def _of_the_load(plan: Plan) -> Iterator[str]:
 
 
 def _of_a_long_load(plan: Plan) -> Iterator[str]:
-    """Advise more shards for a load than the rates need: its duration may matter more than they do."""
-    load, workload = plan.load, plan.workload
-    if load is None or workload.shards is not None or load.warm <= LONG_SECONDS:
+    load, better = plan.load, _for_a_long_load(plan)
+    if load is None or better is None:
         return
+    count, seconds = better
+    now = "one shard" if plan.shards.count == 1 else f"{plan.shards.count} shards"
+    yield (
+        f"The load takes {duration(load.warm)} with {now}: one stored partition key takes at most "
+        f"{PARTITION_WRITE_UNITS:,} write units/s. For the load, begin with Shards({count}) in a pre-warmed table, "
+        f"with as many shards in its indexes, and it takes {duration(seconds)}."
+    )
+
+
+def _for_a_long_load(plan: Plan) -> tuple[int, float] | None:
+    """Return more shards than the rates need, and the seconds of the load with them; None if more are not worth it.
+
+    Shards beyond the physical partitions of the table make only listings dearer.
+    """
+    load, workload = plan.load, plan.workload
+    if load is None or workload.shards is not None or not PLACEMENTS[workload.placement].powers_of_two:
+        return None
     count, seconds = plan.shards.count, load.warm
     while seconds > LONG_SECONDS and count < MAX_SHARDS:
-        count *= 2
-        seconds = seconds_at(load.items * plan.units.write, rate(count, load.warm_units))
-    if count > plan.shards.count and PLACEMENTS[workload.placement].powers_of_two:
-        yield (
-            f"The load takes {duration(load.warm)} with {plan.shards.count} shards: one stored partition key takes at "
-            f"most {PARTITION_WRITE_UNITS:,} write units/s. Begin with Shards({count}) in a pre-warmed table, with as "
-            f"many shards in its indexes, and it takes {duration(seconds)}."
-        )
+        faster = seconds_at(load.items * plan.units.write, rate(2 * count, load.warm_units))
+        if faster > _WORTH_DOUBLING * seconds:
+            break
+        count, seconds = 2 * count, faster
+    return None if count == plan.shards.count else (count, seconds)
 
 
 def _of_the_table(plan: Plan) -> Iterator[str]:

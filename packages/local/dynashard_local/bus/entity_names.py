@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stdout, suppress
 from typing import Final
 
 from dynashard.entity import definition
@@ -15,7 +16,8 @@ from dynashard.nearest import hint
 from dynashard_local.root import backend_root, environment_for
 from dynashard_serving.domain import declared
 
-_MOST_SECONDS: Final = 30
+MOST_SECONDS: Final = 30
+"""How long the code as it is now may take to be imported."""
 
 
 def entity_names() -> dict[str, str]:
@@ -42,19 +44,25 @@ def full_name(called: str) -> str:
 
 
 def _present() -> dict[str, str]:
-    """Return the names as the code is now; none if it cannot be imported."""
+    """Return the names as the code is now; none if it cannot be imported in time."""
     root = backend_root()
-    done = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-m", __name__],
-        cwd=root,
-        env={**os.environ, **environment_for(root)},
-        capture_output=True,
-        check=False,
-        timeout=_MOST_SECONDS,
-    )
-    found: dict[str, str] = json.loads(done.stdout) if done.returncode == 0 else {}
-    return found
+    with suppress(subprocess.SubprocessError):
+        done = subprocess.run(  # noqa: S603 - our own module
+            [sys.executable, "-m", __name__],
+            cwd=root,
+            env={**os.environ, **environment_for(root)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=MOST_SECONDS,
+        )
+        found: dict[str, str] = json.loads(done.stdout)
+        return found
+    return {}
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(entity_names()))
+    # The domain may print while it is imported.
+    with redirect_stdout(sys.stderr):
+        present = entity_names()
+    sys.stdout.write(json.dumps(present))

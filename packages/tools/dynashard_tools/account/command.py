@@ -127,5 +127,6 @@ def _ended(record: PurgeRecord) -> str:
 
 
 def _lines(tenant: str, kinds: Counter[str], verb: str, work: Work) -> list[str]:
-    total = f"{kinds.total():>11,} items of {tenant} {verb}, {work.read_units:,.1f} read units, {work.seconds:.1f} s"
+    number, noun = plural(kinds.total(), "item").split()
+    total = f"{number:>11} {noun} of {tenant} {verb}, {work.read_units:,.1f} read units, {work.seconds:.1f} s"
     return [*(f"{amount:>11,} {kind}" for kind, amount in sorted(kinds.items())), total]

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dynashard.repository.reservations import stored_places
-from dynashard.schema import TYPE
+from dynashard.schema import SK, TYPE
 from dynashard.transport.interface import Wire
 from dynashard.transport.paging import pages
-from dynashard_patterns.attachments.pieces import BUCKETS, Manifest, kind_of, manifest_query
+from dynashard_patterns.attachments.pieces import BUCKETS, MANIFEST, Manifest, kind_of, manifest_query
 from dynashard_serving.documents import TENANT
 from dynashard_tools.account.tenant_data import Beginnings, Scanned, StoredItem, TenantData, held
 from dynashard_tools.failure import CommandError
@@ -31,7 +31,8 @@ class NamedPartitions(TenantData):
     def stored(self, tenant: str, scanned: Scanned) -> Iterator[Sequence[StoredItem]]:
         """What the declarations name of all that is stored of a tenant.
 
-        What stands beside items comes before them: while a purge is interrupted, they name it.
+        What stands beside items comes before them, and pieces before their manifests: while a purge is interrupted,
+        they name it.
 
         Raises:
             CommandError: an entity has further fields in its partition, so no declaration names its partitions.
@@ -55,8 +56,11 @@ class NamedPartitions(TenantData):
     ) -> Iterator[Sequence[StoredItem]]:
         whole = {"ConsistentRead": True}
         places = list(dict.fromkeys(each.place.partition for each in self._manifests(mine)))
-        for pieces in self._pages(whole, tenant, scanned, places):
-            yield [held(piece) for piece in pieces]
+        manifests: list[StoredItem] = []
+        for rows in self._pages(whole, tenant, scanned, places):
+            manifests += [held(row) for row in rows if row[SK]["S"].startswith(MANIFEST)]
+            yield [held(row) for row in rows if not row[SK]["S"].startswith(MANIFEST)]
+        yield manifests
         for items in self._pages(whole, tenant, scanned, keys):
             reserved = list(dict.fromkeys(place for item in items for place in self._reserved(item)))
             for found in self._pages(whole, tenant, scanned, reserved):

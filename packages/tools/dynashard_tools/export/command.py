@@ -12,6 +12,7 @@ from dynashard import Entity
 from dynashard.errors import UndecodableItemError
 from dynashard_serving.documents import TENANT
 from dynashard_tools.connection import open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed
 from dynashard_tools.environments import environment_named
 from dynashard_tools.export.choice import Choice, choose
@@ -147,8 +148,8 @@ def _written(
 
 def _line(summary: Mapping[str, Any]) -> str:
     return (
-        f"exported {summary['items']:,} items of {summary['entity']} into {summary['to']}, {summary['bytes']:,} bytes, "
-        f"in {summary['seconds']:.1f} s"
+        f"exported {plural(summary['items'], 'item')} of {summary['entity']} into {summary['to']}, "
+        f"{summary['bytes']:,} bytes, in {summary['seconds']:.1f} s"
     )
 
 
@@ -163,7 +164,7 @@ def _to_s3(choice: Choice, place: Place, environment: str | None, *, as_json: bo
     options = "" if choice.tenant is None else f" --{TENANT.removesuffix('_id')} {choice.tenant}"
     show(
         made,
-        f"exported {made['items']:,} items of all entities, {made['bytes']:,} bytes, to {made['place']}",
+        f"exported {plural(made['items'], 'item')} of all entities, {made['bytes']:,} bytes, to {made['place']}",
         f"next: dynashard export convert {choice.entity.name} {made['place']} --to FILE{options}",
         as_json=as_json,
     )

@@ -9,6 +9,7 @@ import typer
 from dynashard import Entity, Order, definition
 from dynashard.routing import stored_partitions
 from dynashard_tools.connection import Backend, open_backend
+from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed, logical_partition, partition_fields
 from dynashard_tools.failure import CommandError
 from dynashard_tools.left_out import LeftOut
@@ -40,8 +41,8 @@ def plot_shards(entity: EntityName, partition: Partition, file: File, environmen
     picture_format(file)
     values, name = partition_fields(model, partition), logical_partition(model, partition)
     loads = open_backend(environment).entities.collection(model).shards(values)
-    shards_picture.draw(file, f"{name}: {total(loads)} in {len(loads)} shards", loads)
-    typer.echo(f"{file}: {total(loads)} in {len(loads)} shards")
+    shards_picture.draw(file, f"{name}: {total(loads)} in {plural(len(loads), 'shard')}", loads)
+    typer.echo(f"{file}: {total(loads)} in {plural(len(loads), 'shard')}")
 
 
 @plot.command("order")
@@ -73,7 +74,8 @@ def plot_order(
     order_picture.draw(file, f"{name}: {order} over {shown(count)}", listed, shards=max(count, 1))
     late = order_picture.inversions(order_picture.ranks(listed))
     typer.echo(
-        f"{file}: {len(listed):,} items, {late:,} of them out of order: directly after one that should follow them"
+        f"{file}: {plural(len(listed), 'item')}, {late:,} of them out of order: "
+        "directly after one that should follow them"
     )
     left_out.end()
 

@@ -30,7 +30,8 @@ BUCKETS: Final = 16
 _SLOT: Final = "GSI3"
 _KEY_ROOM: Final = 64
 """What the index's sort key needs besides the item's key."""
-_MANIFEST: Final = "m#"
+MANIFEST: Final = "m#"
+"""How the sort key of a manifest begins."""
 _AT_A_TIME: Final = 8
 """Requests that carry pieces, under way at a time: 3 MB."""
 
@@ -98,7 +99,7 @@ class Manifest:
         place = self.place
         bucket = CALCULATED.shard(CALCULATED.hash(place.partition), BUCKETS)
         return {
-            **wire_key((place.partition, f"{_MANIFEST}{self.version}")),
+            **wire_key((place.partition, f"{MANIFEST}{self.version}")),
             TYPE: {"S": place.kind},
             "Partition": {"S": place.key.partition},
             "Sort": {"S": place.key.sort},
@@ -114,7 +115,7 @@ class Manifest:
         kind = item[TYPE]["S"]
         key = ItemKey(item["Partition"]["S"], item["Sort"]["S"])
         place = Place(kind, key, item[PK]["S"].removeprefix(f"{kind}:"))
-        version = item[SK]["S"].removeprefix(_MANIFEST)
+        version = item[SK]["S"].removeprefix(MANIFEST)
         return cls(place, version, int(item["Pieces"]["N"]), int(item["Since"]["N"]))
 
 
@@ -171,7 +172,7 @@ class Pieces:
     def remove(self, place: Place, version: str, count: int) -> None:
         """Remove a version and then its manifest. Cost: as writing it."""
         keys = _keys(place, version, count)
-        table, last = self._store.table, wire_key((place.partition, f"{_MANIFEST}{version}"))
+        table, last = self._store.table, wire_key((place.partition, f"{MANIFEST}{version}"))
         self._send([Call("DeleteItem", {"TableName": table, "Key": wire_key(key)}, Resend.ALWAYS) for key in keys])
         self._store.transport.call("DeleteItem", {"TableName": table, "Key": last}, resend=Resend.ALWAYS)
 
