@@ -30,6 +30,7 @@ def engine_of_its_own() -> Iterator[LeanWire]:
         yield wire
 
 
+@pytest.mark.timeout(7200)
 def test_no_schedule_shows_a_wrong_item_or_a_listing_that_lacks_one(engine_of_its_own: LeanWire) -> None:
     found = explore(engine_of_its_own, range(SCHEDULES))
 

@@ -53,7 +53,7 @@ def test_compiled_readers_return_what_the_reference_returns() -> None:
             number += 1
 
     report = fuzzer.report
-    assert report.failures == []
+    assert not report.failures, report.failures[0]
     assert report.kinds[USUAL, READ] > report.answers // 20
     assert {view for view, way in report.views if way == READ} == {"entities", "fields", "documents", "scan", "batch"}
     assert {way for _, way in report.views} >= {READ, DECODED, REFUSED}
