@@ -108,12 +108,13 @@ class CounterStore(Generic[C]):
 
         Raises as `add`, but `ExhaustedError`.
 
-        Cost: 2 read units and 2 write units for each part; 2 round trips, and as many for each change in between.
+        Cost: 1 read unit and 2 write units for each part; 2 round trips, and as many for each change in between.
         """
         partition, pauses = self._parts.partition(key), self._store.retry_policy.pauses()
         while True:
             # Nobody writes to a further part before this ends: a resize waits for a lease and the longest operation.
-            found = self._parts.read(partition, EXACT)
+            # The transaction finds out whether all parts are as they were read, so a cheaper read will do.
+            found = self._parts.read(partition, CURRENT)
             steps: list[Step] = []
             for part, item in enumerate(found.items):
                 own = {**key, "part": part}
