@@ -20,6 +20,7 @@ from dynashard.repository import batch_answers
 from dynashard_serving.domain import declared
 from tests.depth import profile
 from tests.unit.compiled.reader_cases import USUAL
+from tests.unit.compiled.reader_entities import subjects
 from tests.unit.compiled.reader_fuzzer import Fuzzer
 from tests.unit.compiled.reader_trials import DECODED, READ, REFUSED, watched
 
@@ -34,10 +35,17 @@ MUTANT_CALLS = 1_000
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Make readers anew, so that a fault becomes part of them, and forget them afterwards."""
-    caches: list[Any] = [answers.entities_of, answers.fields_of, answers.documents_of, batch_answers.entities_of]
-    for cache in caches:
-        cache.cache_clear()
+    forget_readers()
     yield
+    forget_readers()
+
+
+def forget_readers() -> None:
+    """Forget the readers of pages and of batches, and those that the entities keep."""
+    caches: list[Any] = [answers.entities_of, answers.fields_of, answers.documents_of, batch_answers.entities_of]
+    for subject in subjects():
+        vars(subject.entity).pop("_compiled", None)
+        caches += [vars(subject.entity)[name] for name in ("_parts", "_documents")]
     for cache in caches:
         cache.cache_clear()
 
