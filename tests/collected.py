@@ -47,6 +47,7 @@ def _collected(tests: Path, scratch: Path, *, seed: int, seconds_later: int) -> 
     command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-p", MODULE, "-q", "--collect-only"]
     environment = {
         **os.environ,
+        "PYTEST_ADDOPTS": "",
         "PYTHONHASHSEED": str(seed),
         "TMPDIR": str(scratch),
         SHIFT_VARIABLE: str(seconds_later),

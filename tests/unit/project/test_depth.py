@@ -113,7 +113,7 @@ def collected(folder: Path, profile: str, *named: str, ci: str = "") -> list[str
     done = subprocess.run(  # noqa: S603 - our own tests
         [sys.executable, "-m", "pytest", "-q", "--collect-only", "-n0", "-p", "no:cacheprovider", *named],
         cwd=folder,
-        env={**os.environ, VARIABLE: profile, "CI": ci, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, VARIABLE: profile, "CI": ci, "PYTEST_ADDOPTS": "", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
