@@ -68,6 +68,10 @@ ALL = ["ada", *LEGAL]
 DEPARTMENTS = ["legal", "engines"]
 
 
+def key(tenant: str, user: str) -> dict[str, str]:
+    return {"tenant_id": tenant, "id": user}
+
+
 def ids(found: Any) -> list[str]:
     return sorted(user.id for user in found)
 
@@ -134,6 +138,12 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "get without anything": (lambda u, _: u.get(), "write get(tenant_id=..., id=...)"),
     "get None": (lambda u, _: u.get(None), "write get(tenant_id=..., id=...)"),
     "get by two values": (lambda u, t: u.get(t, "ada"), "write get(tenant_id=..., id=...)"),
+    "get two": (lambda u, t: u.get(key(t, "u1"), key(t, "u2")), "write get(tenant_id=..., id=...)"),
+    "find two": (lambda u, t: u.find(key(t, "u1"), key(t, "u2")), "write find(tenant_id=..., id=...)"),
+    "part two": (lambda u, t: u.part(key(t, "u1"), key(t, "u2"), fields=["id"]), "write part(tenant_id=..., id=...)"),
+    "exists two": (lambda u, t: u.exists(key(t, "u1"), key(t, "u2")), "write exists(tenant_id=..., id=...)"),
+    "delete two": (lambda u, t: u.delete(key(t, "u1"), key(t, "u2")), "write delete(tenant_id=..., id=...)"),
+    "update two": (lambda u, t: u.update(key(t, "u1"), {}, key(t, "u2")), "write update(tenant_id=..., id=...)"),
     "get half a key": (lambda u, t: u.get(tenant_id=t), "write get(tenant_id=..., id=...)"),
     "get half a mapping": (lambda u, _: u.get({"id": "ada"}), "tenant_id is part of the key and must be given"),
     "get misspelled": (lambda u, t: u.get("ada", tennant_id=t), "did you mean tenant_id?"),

@@ -47,7 +47,7 @@ def key_named(
             raise InvalidKeyError(f"The item has its key already; write {verb}(item) or {_example(entity, verb)}.")
         return key
     _require_no_answer(verb, key)
-    if isinstance(key, Mapping):
+    if isinstance(key, Mapping) and not more:
         given = {**key, **fields}
         if twice := key.keys() & fields.keys():
             raise InvalidKeyError(f"{min(twice)} is given twice; give it once.", field=min(twice))
