@@ -1,6 +1,7 @@
 """Calls as strangers type them: each works, or its error says what to write and names nothing inside."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -122,6 +123,15 @@ WORKING: dict[str, tuple[Call, Any]] = {
     "update by value": (lambda u, t: u.update("u0", tenant_id=t, display_name="W").display_name, "W"),
     "update by mapping": (lambda u, t: u.update({"tenant_id": t, "id": "u0"}, {"display_name": "X"}).display_name, "X"),
     "update with set": (lambda u, t: u.update("u0", tenant_id=t, set={"display_name": "Y"}).display_name, "Y"),
+    "update by mapping and keyword": (
+        lambda u, t: u.update({"id": "u0"}, {"display_name": "Z"}, tenant_id=t).display_name,
+        "Z",
+    ),
+    "update with a mapping that is no dict": (
+        lambda u, t: u.update("u0", MappingProxyType({"display_name": "M"}), tenant_id=t).display_name,
+        "M",
+    ),
+    "part by a generator": (lambda u, t: u.part("u0", tenant_id=t, fields=iter(["id"])).values, {"id": "u0"}),
     "put a mapping": (
         lambda u, t: u.put({"tenant_id": t, "id": "p", "email": "p@p", "display_name": "P"}).created
         and u.delete("p", tenant_id=t),
@@ -157,6 +167,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "part without fields": (lambda u, t: u.part("ada", tenant_id=t), "write part(..., fields=[...])"),
     "part of numbers": (lambda u, t: u.part("ada", tenant_id=t, fields=[1]), "fields has 1; write names of fields"),
     "check a mapping": (lambda u, t: u.check({"tenant_id": t, "emial": "a@b"}), "did you mean email?"),
+    "check and more": (lambda u, t: u.check(u.get("ada", tenant_id=t), timly=True), "did you mean timely?"),
     "check nothing": (lambda u, _: u.check(), "user.v1.User: tenant_id: Field required"),
     "get another entity": (lambda u, _: u.get(Note(tenant="t", id="n")), "get takes a User; it got a Note"),
     "include as text": (lambda u, t: u.get("ada", tenant_id=t, include="x"), "write include=['x']"),
@@ -174,6 +185,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "batch_write by keywords": (lambda u, t: u.batch_write([{}], tenant_id=t), "write fields in each item and key"),
     "batch_write misspelled": (lambda u, t: u.batch_write([], delte=[t]), "did you mean delete?"),
     "tries of two": (lambda u, _: u.try_batch_write([], []), "write try_batch_write([...])"),
+    "tries misspelled": (lambda u, t: u.try_batch_write([], delte=[t]), "did you mean delete?"),
     "create two": (lambda u, t: u.create(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
     "put two": (lambda u, t: u.put(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
     "replace two": (lambda u, t: u.replace(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
@@ -224,6 +236,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "list without tenant": (lambda u, _: u.list(department="legal"), "by_department by tenant_id and department"),
     "list field twice": (lambda u, t: u.list({"tenant_id": t}, tenant_id=t), "tenant_id is given twice"),
     "list index and prefix": (lambda u, t: u.list(tenant_id=t, email="a@b", prefix="a"), "leave out prefix"),
+    "update half a mapping": (lambda u, _: u.update({"id": "u0"}), "tenant_id is part of the key and must be given"),
     "update by three values": (lambda u, t: u.update("ada", {}, t), "write update(tenant_id=..., id=...)"),
     "list by two at once": (lambda u, t: u.list(t, "legal"), "got 2 values; write tenant_id=..."),
     "pages by two at once": (lambda u, t: u.pages(t, "legal"), "got 2 values; write tenant_id=..."),

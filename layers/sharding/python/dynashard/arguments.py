@@ -104,7 +104,7 @@ def item_named(
             name = next(iter(fields))
             raise InvalidValueError(
                 f"{verb} takes an item or its fields, not both; it got an item and {name}"
-                f"{hint(name, ('handling', 'if_match', 'over'))}",
+                f"{hint(name, ('handling', 'if_match', 'over', 'timely'))}",
                 field=name,
             )
         return item  # type: ignore[return-value]
