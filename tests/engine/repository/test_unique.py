@@ -374,6 +374,7 @@ def test_unknown_outcome_names_the_item_and_the_revision_to_look_for(
 
     assert isinstance(unknown, OutcomeUnknownError)
     assert unknown.details == {"resend": False, "key": at, **revision}
+    assert unknown.revision == revision.get("revision")
 
 
 def test_unknown_outcome_of_several_steps_names_none(world: World) -> None:
