@@ -323,6 +323,7 @@ OPENED: dict[str, tuple[dict[str, Any], str]] = {
     "one key": ({"cursor_keys": KEYS[0]}, "cursor_keys is a text; write a list of texts"),
     "a short key": ({"cursor_keys": ["short"]}, "at least 16 bytes"),
     "a key of bytes": ({"cursor_keys": [b"a secret of 16 bytes"]}, "must be a list of texts"),
+    "keys left out": ({"cursor_keys": None}, "must be a list of texts"),
     "keys as a number": ({"cursor_keys": 5}, "must be a list of texts"),
 }
 
