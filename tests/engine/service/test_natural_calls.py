@@ -127,7 +127,7 @@ WORKING: dict[str, tuple[Call, Any]] = {
         lambda u, t: u.update({"id": "u0"}, {"display_name": "Z"}, tenant_id=t).display_name,
         "Z",
     ),
-    "update with a mapping that is no dict": (
+    "update with a mapping of another type": (
         lambda u, t: u.update("u0", MappingProxyType({"display_name": "M"}), tenant_id=t).display_name,
         "M",
     ),
