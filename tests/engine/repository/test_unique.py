@@ -406,6 +406,16 @@ def test_batch_writes_each_item_with_an_outcome_of_its_own(world: World) -> None
     agree(world)
 
 
+def test_what_a_batch_cannot_write_does_not_stop_the_others(world: World) -> None:
+    members = world.of(Member)
+
+    outcomes = members.try_batch_write([member("1", mail="ada@x.org"), member("1", mail="eve@x.org")])
+
+    assert [type(each) for each in outcomes] == [type(None), InvalidKeyError]
+    assert members.get(tenant="abc", id="1").mail == "ada@x.org"
+    agree(world)
+
+
 def test_an_item_whose_fields_contradict_its_key_keeps_no_value_of_another_tenant(world: World) -> None:
     """Another program has changed its tenant, and its reservation was written for that."""
     world.of(Member).create(member("1", mail="ada@x.org"))
