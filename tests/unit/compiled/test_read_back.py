@@ -49,8 +49,8 @@ def shorter(text: str) -> str:
 
 
 def unstored(value: object) -> object:
-    """Refuse what is stored in place of a float or a UUID."""
-    if isinstance(value, float | UUID):
+    """Refuse what is stored in place of a float, a UUID or a day."""
+    if isinstance(value, float | UUID | date):
         return value
     raise ValueError("as it is stored")
 
@@ -184,6 +184,7 @@ def test_other_values_are_validated_as_they_are_stored() -> None:
         clock: time | None = None
         weight: Annotated[float, BeforeValidator(unstored)] | None = None
         uid: Annotated[UUID, BeforeValidator(unstored)] | None = None
+        born: Annotated[date, BeforeValidator(unstored)] | None = None
         voice: Shouted | None = None
         until: Annotated[datetime | None, AfterValidator(lambda time: time)] = None
 
@@ -194,7 +195,7 @@ def test_other_values_are_validated_as_they_are_stored() -> None:
     ]  # fmt: skip
     unfit: list[dict[str, Any]] = [
         {"tags": ["abcd"]}, {"tags": None}, {"parts": None}, {"names": [1]}, {"line": "x"},
-        {"late": NOON.replace(2020)}, {"clock": "x"}, {"weight": 1.5}, {"uid": UUID(int=1)},
+        {"late": NOON.replace(2020)}, {"clock": "x"}, {"weight": 1.5}, {"uid": UUID(int=1)}, {"born": date(2026, 1, 1)},
         {"voice": Shouted.LOUD}, {"until": NOON}, {"day": date(2026, 2, 2)},
     ]  # fmt: skip
 
