@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import Collection
+from dynashard import Collection, Create
 from dynashard.errors import OutcomeUnknownError
 from dynashard.transport import Transport
 from tests.engine.repository.late_world import answered_late, client, judged, moving_ids, outcome, reach, things
@@ -86,6 +86,25 @@ def test_a_create_that_others_have_deleted_and_swept_since_is_unknown(world: Mov
 
     assert isinstance(outcome(lambda: writer.create(Thing(tenant="abc", id=identity))), OutcomeUnknownError)
     judged(world, identity, acknowledged=False)
+
+
+def test_a_transaction_of_one_step_that_others_have_undone_since_names_its_item(world: Moving) -> None:
+    [identity] = moving_ids(4, 8, 1)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "prepare")
+
+    def deleted() -> None:
+        reach(world, "stable")
+        things(client(world)).delete({"tenant": "abc", "id": identity})
+        world.finish(ABC)
+
+    db = client(world, [answered_late("TransactWriteItems", deleted)])
+
+    with pytest.raises(OutcomeUnknownError) as unknown:
+        db.transact(Create(Thing(tenant="abc", id=identity)))
+
+    assert unknown.value.key == {"tenant": "abc", "id": identity}
+    assert unknown.value.revision
 
 
 def test_a_create_that_is_certain_is_confirmed_although_others_have_deleted_it_since(world: Moving) -> None:

@@ -93,6 +93,23 @@ def test_a_put_over_an_item_that_was_read_counts_its_expiry_again(
     assert [row["ExpiresAt"]["N"] for row in rows] == [f"{datetime(2127, 9, 1, tzinfo=UTC).timestamp():.0f}"] * 2
 
 
+def test_a_put_over_an_item_that_was_read_removes_its_expiry(wire: Transport, create_table: Callable[[], str]) -> None:
+    class Ending(Entity, name="retained.v1.Ending", key=Key("{id}"), expires="until", registry=Registry()):
+        id: str
+        until: datetime | None = None
+
+    table = create_table()
+    items = Dynashard(
+        wire, table=table, cursor_keys=["a key that signs cursors"], topology=declared_counts(topology_table=None)
+    ).collection(Ending)
+    read = items.create(Ending(id="1", until=LATER))
+
+    items.put(read.model_copy(update={"until": None}), over=read)
+
+    [row] = wire.call("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+    assert "ExpiresAt" not in row
+
+
 def test_a_unique_value_stays_reserved_for_as_long_as_its_item_is_stored(
     wire: Transport, create_table: Callable[[], str]
 ) -> None:

@@ -374,6 +374,7 @@ def test_unknown_outcome_names_the_item_and_the_revision_to_look_for(
 
     assert isinstance(unknown, OutcomeUnknownError)
     assert unknown.details == {"resend": False, "key": at, **revision}
+    assert unknown.revision == revision.get("revision")
 
 
 def test_unknown_outcome_of_several_steps_names_none(world: World) -> None:
@@ -402,6 +403,16 @@ def test_batch_writes_each_item_with_an_outcome_of_its_own(world: World) -> None
     assert not together.value.retryable
     assert members.exists(tenant="abc", id="7")
     assert not members.exists(tenant="abc", id="4")
+    agree(world)
+
+
+def test_what_a_batch_cannot_write_does_not_stop_the_others(world: World) -> None:
+    members = world.of(Member)
+
+    outcomes = members.try_batch_write([member("1", mail="ada@x.org"), member("1", mail="eve@x.org")])
+
+    assert [type(each) for each in outcomes] == [type(None), InvalidKeyError]
+    assert members.get(tenant="abc", id="1").mail == "ada@x.org"
     agree(world)
 
 

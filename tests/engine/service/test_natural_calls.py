@@ -1,6 +1,7 @@
 """Calls as strangers type them: each works, or its error says what to write and names nothing inside."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -68,6 +69,10 @@ ALL = ["ada", *LEGAL]
 DEPARTMENTS = ["legal", "engines"]
 
 
+def key(tenant: str, user: str) -> dict[str, str]:
+    return {"tenant_id": tenant, "id": user}
+
+
 def ids(found: Any) -> list[str]:
     return sorted(user.id for user in found)
 
@@ -118,6 +123,15 @@ WORKING: dict[str, tuple[Call, Any]] = {
     "update by value": (lambda u, t: u.update("u0", tenant_id=t, display_name="W").display_name, "W"),
     "update by mapping": (lambda u, t: u.update({"tenant_id": t, "id": "u0"}, {"display_name": "X"}).display_name, "X"),
     "update with set": (lambda u, t: u.update("u0", tenant_id=t, set={"display_name": "Y"}).display_name, "Y"),
+    "update by mapping and keyword": (
+        lambda u, t: u.update({"id": "u0"}, {"display_name": "Z"}, tenant_id=t).display_name,
+        "Z",
+    ),
+    "update with a mapping of another type": (
+        lambda u, t: u.update("u0", MappingProxyType({"display_name": "M"}), tenant_id=t).display_name,
+        "M",
+    ),
+    "part by a generator": (lambda u, t: u.part("u0", tenant_id=t, fields=iter(["id"])).values, {"id": "u0"}),
     "put a mapping": (
         lambda u, t: u.put({"tenant_id": t, "id": "p", "email": "p@p", "display_name": "P"}).created
         and u.delete("p", tenant_id=t),
@@ -134,6 +148,12 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "get without anything": (lambda u, _: u.get(), "write get(tenant_id=..., id=...)"),
     "get None": (lambda u, _: u.get(None), "write get(tenant_id=..., id=...)"),
     "get by two values": (lambda u, t: u.get(t, "ada"), "write get(tenant_id=..., id=...)"),
+    "get two": (lambda u, t: u.get(key(t, "u1"), key(t, "u2")), "write get(tenant_id=..., id=...)"),
+    "find two": (lambda u, t: u.find(key(t, "u1"), key(t, "u2")), "write find(tenant_id=..., id=...)"),
+    "part two": (lambda u, t: u.part(key(t, "u1"), key(t, "u2"), fields=["id"]), "write part(tenant_id=..., id=...)"),
+    "exists two": (lambda u, t: u.exists(key(t, "u1"), key(t, "u2")), "write exists(tenant_id=..., id=...)"),
+    "delete two": (lambda u, t: u.delete(key(t, "u1"), key(t, "u2")), "write delete(tenant_id=..., id=...)"),
+    "update two": (lambda u, t: u.update(key(t, "u1"), {}, key(t, "u2")), "write update(tenant_id=..., id=...)"),
     "get half a key": (lambda u, t: u.get(tenant_id=t), "write get(tenant_id=..., id=...)"),
     "get half a mapping": (lambda u, _: u.get({"id": "ada"}), "tenant_id is part of the key and must be given"),
     "get misspelled": (lambda u, t: u.get("ada", tennant_id=t), "did you mean tenant_id?"),
@@ -147,6 +167,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "part without fields": (lambda u, t: u.part("ada", tenant_id=t), "write part(..., fields=[...])"),
     "part of numbers": (lambda u, t: u.part("ada", tenant_id=t, fields=[1]), "fields has 1; write names of fields"),
     "check a mapping": (lambda u, t: u.check({"tenant_id": t, "emial": "a@b"}), "did you mean email?"),
+    "check and more": (lambda u, t: u.check(u.get("ada", tenant_id=t), timly=True), "did you mean timely?"),
     "check nothing": (lambda u, _: u.check(), "user.v1.User: tenant_id: Field required"),
     "get another entity": (lambda u, _: u.get(Note(tenant="t", id="n")), "get takes a User; it got a Note"),
     "include as text": (lambda u, t: u.get("ada", tenant_id=t, include="x"), "write include=['x']"),
@@ -164,6 +185,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "batch_write by keywords": (lambda u, t: u.batch_write([{}], tenant_id=t), "write fields in each item and key"),
     "batch_write misspelled": (lambda u, t: u.batch_write([], delte=[t]), "did you mean delete?"),
     "tries of two": (lambda u, _: u.try_batch_write([], []), "write try_batch_write([...])"),
+    "tries misspelled": (lambda u, t: u.try_batch_write([], delte=[t]), "did you mean delete?"),
     "create two": (lambda u, t: u.create(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
     "put two": (lambda u, t: u.put(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
     "replace two": (lambda u, t: u.replace(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
@@ -214,6 +236,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "list without tenant": (lambda u, _: u.list(department="legal"), "by_department by tenant_id and department"),
     "list field twice": (lambda u, t: u.list({"tenant_id": t}, tenant_id=t), "tenant_id is given twice"),
     "list index and prefix": (lambda u, t: u.list(tenant_id=t, email="a@b", prefix="a"), "leave out prefix"),
+    "update half a mapping": (lambda u, _: u.update({"id": "u0"}), "tenant_id is part of the key and must be given"),
     "update by three values": (lambda u, t: u.update("ada", {}, t), "write update(tenant_id=..., id=...)"),
     "list by two at once": (lambda u, t: u.list(t, "legal"), "got 2 values; write tenant_id=..."),
     "pages by two at once": (lambda u, t: u.pages(t, "legal"), "got 2 values; write tenant_id=..."),
@@ -300,6 +323,7 @@ OPENED: dict[str, tuple[dict[str, Any], str]] = {
     "one key": ({"cursor_keys": KEYS[0]}, "cursor_keys is a text; write a list of texts"),
     "a short key": ({"cursor_keys": ["short"]}, "at least 16 bytes"),
     "a key of bytes": ({"cursor_keys": [b"a secret of 16 bytes"]}, "must be a list of texts"),
+    "keys left out": ({"cursor_keys": None}, "must be a list of texts"),
     "keys as a number": ({"cursor_keys": 5}, "must be a list of texts"),
 }
 

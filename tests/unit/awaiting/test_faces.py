@@ -1,5 +1,6 @@
 """Both faces of the layer have the same methods, and the asynchronous one says what it needs."""
 
+import asyncio
 import inspect
 import subprocess
 import sys
@@ -97,3 +98,37 @@ print(sorted({"asyncio", "greenlet"} & set(sys.modules)))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
 
     assert done.stdout.strip() == "[]"
+
+
+class PassedError(Exception):
+    """What a method of the other face was called with."""
+
+
+class Other:
+    """In place of a collection: each of its methods raises what it is called with."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def called(*values: Any, **named: Any) -> None:
+            raise PassedError(values, named)
+
+        return called
+
+
+def takes_others(value: Any) -> bool:
+    function = function_of(value)
+    kinds = {each.kind for each in inspect.signature(function).parameters.values()} if function else set()
+    return {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds
+
+
+@pytest.mark.parametrize("name", sorted(name for name, value in public(Collection).items() if takes_others(value)))
+def test_what_a_call_does_not_take_reaches_the_face_that_refuses_it(name: str) -> None:
+    other: Any = Other()
+
+    async def call() -> None:
+        await getattr(AsyncCollection(other), name)("a", "b", "c", surplus="d")
+
+    with pytest.raises(PassedError) as passed:
+        asyncio.run(call())
+
+    values, named = passed.value.args
+    assert (values, named["surplus"]) == (("a", "b", "c"), "d")

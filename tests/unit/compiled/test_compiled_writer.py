@@ -101,6 +101,25 @@ class Unusual(
     made: datetime = created_at()
 
 
+class Alone(
+    Entity,
+    name="written.v1.Alone",
+    key=Key("{id}"),
+    indexes=[
+        Index("GSI1", name="by_rank", partition="{id}", sort="{rank}", unpadded=("rank",)),
+        Index("GSI2", name="by_time", partition="{id}", sort="{seen}"),
+        Index("GSI3", name="by_mail", partition="{id}", sort="{mail}"),
+    ],
+    registry=Registry(),
+):
+    """Indexes sorted by one field: only a text that is never missing is the same attribute there and in the item."""
+
+    id: str
+    rank: int
+    mail: str
+    seen: datetime | None = None
+
+
 class Bare(Entity, name="written.v1.Bare", key=Key("{id}"), registry=Registry()):
     """Neither shards, nor a sort key, nor indexes."""
 
@@ -179,7 +198,7 @@ def outcome(model: type[Entity], item: Entity, **more: Any) -> Any:
     return type(key), key, sorted(wire.items()), item_size(wire)
 
 
-@pytest.mark.parametrize("model", [Plain, Unusual, Bare, Everything])
+@pytest.mark.parametrize("model", [Plain, Unusual, Alone, Bare, Everything])
 @settings(max_examples=examples(600))
 @given(data=st.data())
 def test_a_generated_function_has_the_attributes_keys_sizes_and_errors_of_each_step(
@@ -198,7 +217,7 @@ def test_a_generated_function_has_the_attributes_keys_sizes_and_errors_of_each_s
         assert made == outcome(model, item, **more)
 
 
-@pytest.mark.parametrize("model", [Plain, Unusual, Bare])
+@pytest.mark.parametrize("model", [Plain, Unusual, Alone, Bare])
 def test_it_has_them_for_every_odd_value_of_every_field(model: type[Entity]) -> None:
     usual = next(item for item, _ in MADE if type(item) is model)
     different = []
@@ -213,7 +232,7 @@ def test_it_has_them_for_every_odd_value_of_every_field(model: type[Entity]) -> 
 
 
 @pytest.mark.parametrize("value", [None, "x"])
-@pytest.mark.parametrize("model", [Plain, Unusual, Bare])
+@pytest.mark.parametrize("model", [Plain, Unusual, Alone, Bare])
 def test_it_has_them_for_an_unknown_attribute_in_place_of_any_field(model: type[Entity], value: str | None) -> None:
     usual = next(item for item, _ in MADE if type(item) is model)
     different = []
@@ -285,6 +304,8 @@ LARGE = "x" * (MAX_ITEM_BYTES - 4096)
 MADE: Sequence[tuple[Entity, bool]] = [
     (Plain(tenant="t", id="é", mail="m@x", boss="b", note="ü😀", seen=NOW), True),
     (Unusual(day=date(2026, 1, 2), number=7, at=NOW, text="x", uid=UUID(int=1), until=NOW, names={"a"}), True),
+    (Alone(id="1", rank=7, mail="m@x", seen=NOW), True),
+    (Alone(id="1", rank=7, mail="m@x"), True),
     (Bare(id="1", data={"a": [1]}), True),
     (Plain(tenant="t", id="i", mail="m@x", seen=NOW.astimezone(timezone(timedelta(hours=1)))), False),
     (Plain(tenant="t", id="i", mail="m@x", note=LARGE), False),

@@ -48,11 +48,11 @@ def shorter(text: str) -> str:
     return text[:2]
 
 
-def only_float(value: object) -> object:
-    """Refuse what is stored in place of a float."""
-    if isinstance(value, float):
+def unstored(value: object) -> object:
+    """Refuse what is stored in place of a float, a UUID or a day."""
+    if isinstance(value, float | UUID | date):
         return value
-    raise ValueError("no float")
+    raise ValueError("as it is stored")
 
 
 class Known(
@@ -182,7 +182,9 @@ def test_other_values_are_validated_as_they_are_stored() -> None:
         line: Line | None = None
         late: Annotated[datetime, Field(ge=NOON)] = NOON
         clock: time | None = None
-        weight: Annotated[float, BeforeValidator(only_float)] | None = None
+        weight: Annotated[float, BeforeValidator(unstored)] | None = None
+        uid: Annotated[UUID, BeforeValidator(unstored)] | None = None
+        born: Annotated[date, BeforeValidator(unstored)] | None = None
         voice: Shouted | None = None
         until: Annotated[datetime | None, AfterValidator(lambda time: time)] = None
 
@@ -193,7 +195,7 @@ def test_other_values_are_validated_as_they_are_stored() -> None:
     ]  # fmt: skip
     unfit: list[dict[str, Any]] = [
         {"tags": ["abcd"]}, {"tags": None}, {"parts": None}, {"names": [1]}, {"line": "x"},
-        {"late": NOON.replace(2020)}, {"clock": "x"}, {"weight": 1.5},
+        {"late": NOON.replace(2020)}, {"clock": "x"}, {"weight": 1.5}, {"uid": UUID(int=1)}, {"born": date(2026, 1, 1)},
         {"voice": Shouted.LOUD}, {"until": NOON}, {"day": date(2026, 2, 2)},
     ]  # fmt: skip
 

@@ -3,7 +3,9 @@
 import pytest
 
 from dynashard import Entity, Index, Key, Registry, definition
+from dynashard.errors import InvalidQueryError
 from dynashard.reads import index_of
+from dynashard.reads.selection import query_of
 
 pytestmark = pytest.mark.unit
 
@@ -56,3 +58,11 @@ def test_only_the_given_indexes_are_selected() -> None:
     entity = definition(Task)
 
     assert index_of(entity, ["tenant", "owner"], indexes={"by_team": entity.indexes["by_team"]}) is None
+
+
+def test_an_index_that_is_no_name_is_refused_where_there_is_none() -> None:
+    class Plain(Entity, name="select.v1.Plain", key=Key("{id}"), registry=Registry()):
+        id: str
+
+    with pytest.raises(InvalidQueryError, match="index is a int; write the name of an index: there is none"):
+        query_of(definition(Plain), {"id": "1"}, {"index": 5})

@@ -210,10 +210,12 @@ THING = definition(declare(shards=Shards(2), indexes=[Index("GSI1", "by_id", "{t
 
 def test_the_evidence_of_a_partition_is_that_of_its_shards() -> None:
     scope = Scope(THING, "thing.v1.Thing:abc")
-    demand = counted("thing.v1.Thing:abc:0", "thing.v1.Thing:abc:0", "thing.v1.Thing:abc:1", "thing.v1.Thing:b:0")
+    ours, others = ["abc:0", "abc:0", "abc:1"], ["b:0", *["abc:longer:0"] * 4]
+    demand = counted(*(f"thing.v1.Thing:{key}" for key in [*ours, *others]))
 
-    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 0, 1, 5, 1, created=3)
-    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 0, 1, 5, 1, created=3)
+    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 0, 1, 9, 1, created=3)
+    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 0, 1, 9, 1, created=3)
+    assert evidence_of(counted(), scope, WRITES) == Evidence((0,), 0, 1, 1, 1)
     assert evidence_of(demand, scope, READS, 2) == Evidence((0, 0), 0, 0, 0, 0)
 
 
@@ -221,11 +223,11 @@ def test_the_evidence_of_an_index_is_that_of_its_hottest_partition() -> None:
     place = Place("GSI1", writing=True)
     index = THING.indexes["by_id"]
     keys = [f"{index.prefix}{index.separator}{key[0]}:{key[1]}" for key in ("a0", "b0", "b1", "b1")]
-    demand = counted(*keys, "another.v1.Thing:c:0", "another.v1.Thing:c:0", place=place)
+    demand = counted(*keys, *["another.v1.Thing:c:0"] * 4, place=place)
 
     evidence = evidence_of(demand, Scope(THING, index=index), place, 4)
 
-    assert (evidence.shards, evidence.all_requests) == ((1, 2, 0, 0), 7)
+    assert (evidence.shards, evidence.all_requests) == ((1, 2, 0, 0), 9)
     assert evidence_of(demand, Scope(THING, index=index), place, 1).shards == (1,)
     assert evidence_of(counted(place=place), Scope(THING, index=index), place, 2).shards == (0, 0)
 

@@ -47,7 +47,7 @@ def key_named(
             raise InvalidKeyError(f"The item has its key already; write {verb}(item) or {_example(entity, verb)}.")
         return key
     _require_no_answer(verb, key)
-    if isinstance(key, Mapping):
+    if isinstance(key, Mapping) and not more:
         given = {**key, **fields}
         if twice := key.keys() & fields.keys():
             raise InvalidKeyError(f"{min(twice)} is given twice; give it once.", field=min(twice))
@@ -104,7 +104,7 @@ def item_named(
             name = next(iter(fields))
             raise InvalidValueError(
                 f"{verb} takes an item or its fields, not both; it got an item and {name}"
-                f"{hint(name, ('handling', 'if_match', 'over'))}",
+                f"{hint(name, ('handling', 'if_match', 'over', 'timely'))}",
                 field=name,
             )
         return item  # type: ignore[return-value]

@@ -208,7 +208,7 @@ class Collection(Generic[E]):
         """
         check_revision(if_match)
         own, values = updates_named(self._entity, key, fields, updates, set)
-        if key.__class__ is not dict or own or more or len(key) != len(self._entity.key_fields):
+        if key.__class__ is not dict or own or more:
             key = key_named(self._entity, "update", key, more, own)
         if remove != ():
             remove = names_of("remove", remove)

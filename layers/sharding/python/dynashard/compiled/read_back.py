@@ -45,7 +45,7 @@ def read_back_check(entity: Declared) -> Callable[[Mapping[str, Any], Wire], boo
         field = ReadField(number, name, entity, parts)
         known, in_key = _known_class(field), name in keys
         if known is None and not field.expires:
-            function.lines += _decoded(function, field, in_key=in_key, ignoring=entity.nested)
+            function.lines += _decoded(function, field, in_key=in_key)
             continue
         checks = ["return None"] if known is None else _checks(function, field, known, in_key=in_key)
         unset = "pass" if field.none_by_default else "return None"
@@ -58,11 +58,11 @@ def read_back_check(entity: Declared) -> Callable[[Mapping[str, Any], Wire], boo
     return function.made()
 
 
-def _decoded(function: Function, field: ReadField, *, in_key: bool, ignoring: bool) -> list[str]:
-    """Return the lines that validate what is stored, as readers do."""
+def _decoded(function: Function, field: ReadField, *, in_key: bool) -> list[str]:
+    """Return the lines that validate what is stored, as readers do; what is written now has no removed fields."""
     missing = "return None" if field.required else field.default(function, whole=True)
     stored = f"found[{field.tag!r}]" if field.tag else "found"
-    validated = [f"{field.raw} = {stored}", *field.validate(function, ignoring=ignoring)]
+    validated = [f"{field.raw} = {stored}", *field.validate(function, ignoring=False)]
     same = [f"if {field.value} != values[{field.name!r}]: return None"] if in_key else []
     return [
         f"if (found := wire.get({field.name!r})) is None: {missing}",

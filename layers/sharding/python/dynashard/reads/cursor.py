@@ -114,7 +114,7 @@ def _signer_of(keys: Sequence[str]) -> "Signer":
 
     if isinstance(keys, str):
         raise ConfigurationError("cursor_keys is a text; write a list of texts, the newest first")
-    if keys is not None and (not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys)):
+    if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
         raise ConfigurationError("cursor_keys must be a list of texts, the newest first")
     if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
         raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")

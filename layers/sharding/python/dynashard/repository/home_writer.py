@@ -101,7 +101,7 @@ class HomeWriter:
             view = view_of(key.partition)
             # BatchWriteItem takes no conditions, so it could write over a marker (decision 24).
             places = places_of(self._entity, key, view) if view.stable else None
-            if places is not None and (places.view is view or places.view.stable):
+            if places is not None and places.view.stable:
                 batch[places.old, key.sort] = write, places
             else:
                 single.append(write)

@@ -301,12 +301,10 @@ class WriteBuilder(Generic[E]):
         entity = self._entity
         assignment = entity.assignment
         fields = updates.fields
-        if assignment.checks_whole(fields) or (
-            updates.add and any(assignment.bounded(name) or start_of(entity, name) is None for name in updates.add)
+        if assignment.checks_whole(fields) or any(
+            assignment.bounded(name) or start_of(entity, name) is None for name in updates.add
         ):
             return True
         touched = touched_indexes(entity, fields)
-        if not touched:
-            return False
         given = known.keys() | entity.updated_fields
         return not all(index.fields <= given and not index.fields & updates.add.keys() for index in touched)
