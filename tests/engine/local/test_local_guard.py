@@ -127,7 +127,7 @@ def test_a_connection_that_rests_between_requests_stays_open(engine: Engine) -> 
     assert b"HTTP/1.1 403" in asyncio.run(_answers_after_a_rest(engine))
 
 
-def test_a_client_that_waits_to_be_told_to_continue_gets_the_answer_too(engine: Engine) -> None:
+def test_a_client_that_waits_for_100_continue_gets_the_answer_too(engine: Engine) -> None:
     waiting = WHOLE.replace(b"\r\n\r\n", b"\r\nExpect: 100-Continue\r\n\r\n")
 
     [answer, refusal] = asyncio.run(_statuses(engine, WHOLE))
