@@ -1,4 +1,4 @@
-"""Cells of CSV: a field of plain values has a text in its cell, and any other field has JSON."""
+"""Cells of CSV: a field of plain values of one type has a text in its cell, and any other field has JSON."""
 
 import json
 from datetime import date, datetime, time, timedelta
@@ -16,9 +16,12 @@ _TEXTS: Final = (str, bytes, bool, int, float, Decimal, datetime, date, time, ti
 
 
 def is_plain(annotation: Any) -> bool:
-    """Whether a field with this annotation has plain values alone, so that its type says what a cell means."""
+    """Whether a field with this annotation has plain values of one type, which then says what a cell means.
+
+    In a field of `int | str`, it would not say whether `1` is a number or a text.
+    """
     kinds = plain_types(annotation) - {NoneType}
-    return bool(kinds) and all(issubclass(kind, _TEXTS) for kind in kinds)
+    return len(kinds) == 1 and all(issubclass(kind, _TEXTS) for kind in kinds)
 
 
 def cell_of(value: Any, *, plain: bool) -> str:

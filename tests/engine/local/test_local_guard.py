@@ -127,6 +127,22 @@ def test_a_connection_that_rests_between_requests_stays_open(engine: Engine) -> 
     assert b"HTTP/1.1 403" in asyncio.run(_answers_after_a_rest(engine))
 
 
+def test_a_client_that_waits_for_100_continue_gets_the_answer_too(engine: Engine) -> None:
+    waiting = WHOLE.replace(b"\r\n\r\n", b"\r\nExpect: 100-Continue\r\n\r\n")
+
+    [answer, refusal] = asyncio.run(_statuses(engine, WHOLE))
+
+    assert asyncio.run(_statuses(engine, waiting)) == [b"100", answer, refusal]
+
+
+async def _statuses(engine: Engine, sent: bytes) -> list[bytes]:
+    """Send a request, and one that is refused, which ends the connection."""
+    async with await _serving(engine, receive_seconds=10.0) as server:
+        reader, writer = await _connected(server, sent)
+        writer.write(HALF + b"origin: https://example.com\r\n\r\n")
+        return [each.split()[0] for each in (await reader.read()).split(b"HTTP/1.1")[1:]]
+
+
 async def _answers_after_a_rest(engine: Engine) -> bytes:
     """Send a request, and after a while one that is refused, which ends the connection."""
     async with await _serving(engine, receive_seconds=1.0) as server:

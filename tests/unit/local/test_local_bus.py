@@ -188,6 +188,32 @@ def test_an_entity_that_there_is_not_is_refused_with_the_nearest_and_those_that_
     assert "incident.v1.Incident, incidents" in error["message"]
 
 
+def test_names_are_looked_up_one_at_a_time_so_that_unknown_ones_hold_up_no_stream(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way: list[int] = []
+    running = 0
+
+    async def in_thread(_: Any, entity: str) -> str:
+        nonlocal running
+        running += 1
+        under_way.append(running)
+        await asyncio.sleep(0)
+        running -= 1
+        raise LookupError(entity)
+
+    async def ask_all() -> list[int]:
+        stream = EventStream(store)
+        about = {"type": "http", "method": "GET", "path": PATH, "query_string": b"entity=other", "headers": []}
+        answers = await asyncio.gather(*(stream.answer(Request(about)) for _ in range(3)))
+        return [each.status_code for each in answers]
+
+    monkeypatch.setattr(asyncio, "to_thread", in_thread)
+
+    assert asyncio.run(ask_all()) == [422, 422, 422]
+    assert under_way == [1, 1, 1]
+
+
 @pytest.mark.parametrize("seconds", [entity_names.MOST_SECONDS, 0], ids=["at all", "in time"])
 def test_a_name_is_refused_while_the_changed_code_cannot_be_imported(
     store: EventStore, changed_code: Path, monkeypatch: pytest.MonkeyPatch, seconds: int

@@ -96,6 +96,7 @@ class Free(Entity, name="tools.v1.Free", key=Key("{shop}", "{id}"), registry=Reg
     id: str
     value: Any = None
     either: str | list[int] = ""
+    number: int | str | None = None
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
@@ -104,7 +105,13 @@ class Free(Entity, name="tools.v1.Free", key=Key("{shop}", "{id}"), registry=Reg
     ["1.5", 1.5, "7", 7, "true", True, "null", None, '"quoted"', "[1]", [1], "{", "plain", "NaN", "[" * 5000, ""],
 )
 def test_a_field_of_any_type_is_read_as_it_was_written(tmp_path: Path, form: str, value: Any) -> None:
-    item = Free(shop="abc", id="7", value=value, either=value if isinstance(value, str | list) else "x")
+    item = Free(
+        shop="abc",
+        id="7",
+        value=value,
+        either=value if isinstance(value, str | list) else "x",
+        number=value if type(value) in (int, str) else None,
+    )
     path = tmp_path / f"free.{form}"
     with new_file(path, Free) as add:
         add([item])
@@ -116,6 +123,7 @@ def test_a_field_of_any_type_is_read_as_it_was_written(tmp_path: Path, form: str
     found = exported.item(row.fields)
     assert (found.value, type(found.value)) == (value, type(value))
     assert found.either == item.either
+    assert (found.number, type(found.number)) == (item.number, type(item.number))
     # A plain field has its text, whatever it looks like.
     assert row.fields["id"] == "7"
 

@@ -21,6 +21,8 @@ from dynashard_local.hosts import names_us
 _HOST: Final = re.compile(rb"\r\nhost: *([^\r]*)", re.IGNORECASE)
 _OF_A_PAGE: Final = re.compile(rb"\r\n(?:origin|sec-fetch-site): *([^\r]*)", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+_EXPECTS: Final = re.compile(rb"\r\nexpect: *100-continue *(?=\r\n)", re.IGNORECASE)
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LIMIT: Final = 1 << 24
 RECEIVE_SECONDS: Final = 30.0
 """How long a connection may take to send a whole request."""
@@ -60,6 +62,10 @@ class Front:
                 async with asyncio.timeout(self._receive_seconds):
                     head = begun + await reader.readuntil(b"\r\n\r\n")
                     problem = refusal(head)
+                    # Nobody would pass on the answer that follows if the engine sent this one.
+                    head, expected = _EXPECTS.subn(b"", head)
+                    if expected and not problem:
+                        writer.write(_CONTINUE)
                     body = b"" if problem else await _body(head, reader)
                 if problem:
                     writer.write(response(403, {"__type": REFUSED, "message": problem}))

@@ -28,6 +28,7 @@ class EventStream:
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
+        self._naming = asyncio.Lock()
 
     async def answer(self, request: Request) -> Response:
         """Stream events from now on, or after the number in `Last-Event-ID` or `since`; 0 is the beginning.
@@ -45,13 +46,18 @@ class EventStream:
         start = 0 if seen and int(seen) > last else int(since)
         entity = query.get("entity")
         try:
-            named = None if entity is None else await asyncio.to_thread(full_name, entity)
+            named = None if entity is None else await self._named(entity)
         except LookupError as error:
             return _refused("entity", str(error))
         follower = Follower(self._store, Wanted(query.get("tenant_id"), named), start)
         # The answer to HEAD would not end either.
         lines = iter(()) if request.method == "HEAD" else _lines(follower)
         return StreamingResponse(lines, media_type=_STREAM, headers=_HEADERS)
+
+    async def _named(self, entity: str) -> str:
+        # One at a time: an unknown name takes a process, and the threads that wait for these are those of all streams.
+        async with self._naming:
+            return await asyncio.to_thread(full_name, entity)
 
 
 async def _lines(follower: Follower) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from dynashard_tools.account.purging import Purged, purge
-from dynashard_tools.account.tenant_data import Scanned, TenantData, require_tenant
+from dynashard_tools.account.tenant_data import Scanned, TenantData
 from dynashard_tools.connection import Backend
 from dynashard_tools.entities import models
 from dynashard_tools.topology.facts import largest_count
@@ -24,10 +24,11 @@ def purged(
     kind: type[TenantData] = TenantData,
 ) -> Purged:
     """Purge a tenant, with a record of it. Raises as `purge`; nothing is removed if the record cannot be written."""
-    # A restore repeats what is recorded, so a name that would be refused is not.
-    require_tenant(tenant)
+    data = tenant_data(backend, kind)
+    # A restore repeats what is recorded, so a purge that is refused is not: this refuses, and reads no items.
+    data.stored(tenant, scanned)
     records = backend.purge_records()
     record = records.begin(tenant, backend.table)
-    done = purge(tenant_data(backend, kind), tenant, scanned=scanned, removed=removed)
+    done = purge(data, tenant, scanned=scanned, removed=removed)
     records.end(record, done.total)
     return done
