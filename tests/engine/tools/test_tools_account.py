@@ -1,7 +1,6 @@
 """`dynashard account`: exports and purges of all data of one account and of no other."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,14 +22,13 @@ from domain.samples.seats import Seats
 from domain.samples.teams import Team
 from domain.samples.users import User
 from dynashard import Dynashard, Entity, Key, Registry, Shards, Unique, definition
-from dynashard.schema import MOVED_TO, OWNER_PARTITION, OWNER_SORT, PK, SK, TYPE
+from dynashard.schema import MOVED_TO, PK, SK, TYPE
 from dynashard.testing.faults import Fault, FaultyTransport, meanwhile, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, partition_key
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import Attachment, CounterStore, EdgeStore
 from dynashard_tools.account.cost import described_reading
-from dynashard_tools.account.named_partitions import NamedPartitions
 from dynashard_tools.account.purging import found, purge
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.connection import Backend, open_backend
@@ -385,106 +383,12 @@ def test_a_purge_removes_what_fields_have_left_that_are_not_declared_any_more(
     assert found(data, f"{tenant}2", lambda _: None).total() == 8
 
 
-def test_a_purge_of_the_declared_partitions_reads_no_other_and_leaves_what_they_do_not_name(
-    backend: Backend, db: Dynashard, tenant: str
-) -> None:
-    members, reports = db.collection(Member), db.collection(Report)
-    for name in (tenant, f"{tenant}2"):
-        for number in range(3):
-            badge = f"{name[::-1]}-{number}"
-            members.create(tenant_id=name, id=f"m{number}", email=f"{number}@example.com", badge=badge)
-            reports.create(tenant_id=name, id=f"r{number}", text=large(number, 20)["noise"])
-    # Another account has a value that an item of this one still names.
-    owner = (f"member.v1.Member:{tenant}", "m0")
-    taken = [
-        row
-        for row in table_rows(backend, "member.v1.Member~unique~badge")
-        if (row[OWNER_PARTITION]["S"], row[OWNER_SORT]["S"]) == owner
-    ]
-    for row in taken:
-        mine = {**row, OWNER_PARTITION: {"S": f"member.v1.Member:{tenant}2"}}
-        backend.transport.call("PutItem", {"TableName": backend.table, "Item": mine})
-    assert len(taken) == 1
-    everything = TenantData(backend.transport, backend.table, [Member, Report], largest_count=lambda *_: 2)
-    rows = [each for some in everything.stored(tenant, lambda _: None) for each in some]
-    for each in rows:
-        if (each.kind, each.key[SK]["S"]) in {("member.v1.Member", "m1"), ("report.v1.Report", "r1")}:
-            remove(backend, each.key)
-    others = found(everything, f"{tenant}2", lambda _: None)
-    wire = FaultyTransport(backend.transport)
-    data = NamedPartitions(wire, backend.table, [Member, Report], largest_count=lambda *_: 2)
-
-    done = purge(data, tenant, scanned=lambda _: None, removed=lambda _: None)
-
-    assert wire.sent("Scan") == 0
-    # The index of manifests also names the text of the report that was removed by hand; no item names the reservations.
-    assert done.removed == {
-        "member.v1.Member": 2, "member.v1.Member~unique~email": 2, "member.v1.Member~unique~badge": 1,
-        "report.v1.Report": 2, "report.v1.Report~text": 6,
-    }  # fmt: skip
-    left = found(everything, tenant, lambda _: None)
-    assert left == {"member.v1.Member~unique~email": 1, "member.v1.Member~unique~badge": 1}
-    assert found(everything, f"{tenant}2", lambda _: None) == others
-
-
-def table_rows(backend: Backend, kind: str) -> list[Wire]:
-    """Return the stored rows of a kind."""
-    answer = backend.transport.call("Scan", {"TableName": backend.table, "ConsistentRead": True})
-    return [row for row in answer["Items"] if row[TYPE]["S"] == kind]
-
-
-def test_a_killed_purge_of_the_declared_partitions_leaves_nothing_that_the_next_does_not_find(
-    backend: Backend, db: Dynashard, tenant: str
-) -> None:
-    members, reports = db.collection(Member), db.collection(Report)
-    for number in range(3):
-        members.create(tenant_id=tenant, id=f"m{number}", email=f"{number}@example.com", badge=f"{tenant}-{number}")
-        # Its pieces and their manifest are more than one page.
-        reports.create(tenant_id=tenant, id=f"r{number}", text=large(number, 1500)["noise"])
-
-    for requests in range(200):
-        wire = Dying(backend.transport, before=requests)
-        data = NamedPartitions(wire, backend.table, [Member, Report], largest_count=lambda *_: 2)
-        try:
-            done = purge(data, tenant, scanned=lambda _: None, removed=lambda _: None)
-        except Killed:
-            continue
-        break
-
-    assert done.passes == 1
-    everything = TenantData(backend.transport, backend.table, [Member, Report], largest_count=lambda *_: 2)
-    assert not found(everything, tenant, lambda _: None)
-
-
-def test_a_purge_says_what_the_reading_costs_before_it_asks_and_what_it_cannot_find(
-    command_line: CommandLine, filled: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tenant, _ = filled
-
-    looked = command_line.run("account", "purge", tenant)
-    done = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json")
-    refused = command_line.run("account", "purge", tenant, "--declared-only")
-
-    reading = r"stored items of all accounts, [\d.,]+ GB. It consumes about [\d,]+ read units \(\$\d+\.\d\d on demand\)"
-    assert re.search(rf"^this reads the whole table once: about [\d,]+ {reading}$", looked.err, re.MULTILINE)
-    assert re.search(rf"^this reads the whole table at least twice: about [\d,]+ {reading}$", done.err, re.MULTILINE)
-    assert (done.status, done.summary["declared_only"]) == (0, False)
-    assert refused.status == 1
-    assert re.search(
-        r"the partitions of .* and \d+ more have further fields, so only their items name them", refused.err
-    )
-    assert "whole table" not in refused.err
-    monkeypatch.setattr("dynashard_tools.account.recorded.models", lambda: [User, Team])
-    found_so = command_line.run("account", "purge", tenant, "--declared-only")
-    assert found_so.status == 0, found_so.err
-    assert "does not find pieces and reservations of fields that are not declared any more" in found_so.err
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         ({"ItemCount": 40_000_000, "TableSizeBytes": 8_192_000_000}, "about 4,000,000 read units ($0.50 on demand)"),
-        ({"ItemCount": 0, "TableSizeBytes": 0}, "whose items DynamoDB has not counted yet"),
+        ({"ItemCount": 1, "TableSizeBytes": 9}, "1 stored item of all accounts, 0.000 GB. It consumes about 1 read"),
+        ({"ItemCount": 40, "TableSizeBytes": 0}, "at least twice, whose size DynamoDB has not measured yet"),
         (None, "what that takes is unknown (DescribeTable was throttled"),
     ],
 )

@@ -128,15 +128,6 @@ def test_a_purge_is_recorded_and_listed(command_line: CommandLine, tenant: str) 
     assert f"{tenant}: {kept['items']} items removed by" in command_line.run("account", "purges").out
 
 
-def test_a_refused_purge_is_not_recorded_so_no_restore_does_it(command_line: CommandLine, tenant: str) -> None:
-    refused = command_line.run("account", "purge", tenant, "--confirm", tenant, "--declared-only")
-
-    assert refused.status == 1
-    assert "nothing was read" in refused.err
-    purges = command_line.run("account", "purges", "--json").summary["purges"]
-    assert tenant not in {each["tenant"] for each in purges}
-
-
 def test_nothing_is_removed_without_a_record(transport: Transport, records: str, clock: Clock) -> None:
     refusing = PurgeRecords(FaultyTransport(transport, [throttled("UpdateItem")]), records, clock)
 

@@ -10,11 +10,9 @@ import typer
 
 from dynashard_tools.account.cost import described_reading
 from dynashard_tools.account.exporting import export as export_items
-from dynashard_tools.account.named_partitions import CANNOT_FIND, NamedPartitions
 from dynashard_tools.account.purging import found
 from dynashard_tools.account.recorded import purged, tenant_data
 from dynashard_tools.account.records import PurgeRecord
-from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.aws_account import OPTION, require_account
 from dynashard_tools.connection import open_backend
 from dynashard_tools.counting import plural
@@ -61,13 +59,6 @@ def remove(
     ] = None,
     environment: Environment = None,
     *,
-    declared_only: Annotated[
-        bool,
-        typer.Option(
-            "--declared-only",
-            help="Read only the partitions that the declarations name, and print what that misses.",
-        ),
-    ] = False,
     aws_account: Annotated[
         str | None,
         typer.Option(OPTION, help="The AWS account of the environment, for programs, if cdk.json does not name it."),
@@ -87,25 +78,21 @@ def remove(
         raise CommandError(
             f"--confirm is {confirm!r}, and the account is {tenant!r}: nothing was removed. Name the same account"
         )
-    backend, kind = open_backend(environment), NamedPartitions if declared_only else TenantData
-    if not declared_only:
-        readings = 1 if confirm is None else 2
-        typer.echo(described_reading(backend.transport, backend.table, readings=readings), err=True)
+    backend = open_backend(environment)
+    readings = 1 if confirm is None else 2
+    typer.echo(described_reading(backend.transport, backend.table, readings=readings), err=True)
     if confirm is not None:
         require_account(environment, aws_account)
+    data = tenant_data(backend)
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
         scanned, done = work.adders(2)
         if confirm is None:
-            kinds = found(tenant_data(backend, kind), tenant, scanned)
-            verb = "would be removed (name the account with --confirm)"
+            kinds, verb = found(data, tenant, scanned), "would be removed (name the account with --confirm)"
         else:
-            kinds, verb = purged(backend, tenant, scanned, done, kind).removed, "removed"
-    summary = {"account": tenant, "confirmed": confirm is not None, "declared_only": declared_only}
-    summary |= {"items": kinds.total(), "types": dict(kinds)}
+            kinds, verb = purged(backend, tenant, scanned, done).removed, "removed"
+    summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
     summary |= {**work.units, "seconds": work.seconds}
     show(summary, *_lines(tenant, kinds, verb, work), as_json=as_json)
-    if declared_only:
-        typer.echo(CANNOT_FIND, err=True)
 
 
 @account.command()

@@ -1,5 +1,6 @@
 """What it costs to read the whole table, before it is read."""
 
+from math import ceil
 from typing import Final
 
 from dynashard.errors import DynashardError
@@ -21,11 +22,11 @@ def described_reading(transport: Transport, table: str, *, readings: int) -> str
     except DynashardError as error:
         return f"this reads the whole table; what that takes is unknown ({error})"
     items, size = int(about.get("ItemCount", 0)), int(about.get("TableSizeBytes", 0))
-    if not items:
-        return "this reads the whole table, whose items DynamoDB has not counted yet"
-    units = readings * size / _BLOCK
     times = "once" if readings == 1 else "at least twice"
+    if not size:
+        return f"this reads the whole table {times}, whose size DynamoDB has not measured yet"
+    units = ceil(readings * size / _BLOCK)
     return (
         f"this reads the whole table {times}: about {plural(items, 'stored item')} of all accounts, "
-        f"{size / _GB:,.3f} GB. It consumes about {units:,.0f} read units (${units * READ_DOLLARS:,.2f} on demand)"
+        f"{size / _GB:,.3f} GB. It consumes about {plural(units, 'read unit')} (${units * READ_DOLLARS:,.2f} on demand)"
     )

@@ -104,9 +104,9 @@ class TenantData:
             "ExpressionAttributeNames": {"#type": TYPE},
         }
         found = self._pages(request, tenant, scanned, None)
-        return ([held(item) for item in items if self._is_of(mine, item)] for items in found)
+        return ([_held(item) for item in items if self._is_of(mine, item)] for items in found)
 
-    def _is_of(self, mine: "Beginnings", item: Wire) -> bool:
+    def _is_of(self, mine: "_Beginnings", item: Wire) -> bool:
         """Whether a stored item is the tenant's: by its own key, or that of the item beside which it is stored."""
         kind: str = item.get(TYPE, {}).get("S", "")
         name, beside, _ = kind.partition(_BESIDE)
@@ -177,7 +177,7 @@ class TenantData:
             return list(wave)
         return [each for answer in answers for each in answer.get("UnprocessedItems", {}).get(self._table, [])]
 
-    def _beginnings(self, tenant: str) -> "Beginnings":
+    def _beginnings(self, tenant: str) -> "_Beginnings":
         require_tenant(tenant)
         whole: set[str] = set()
         divided: set[str] = set()
@@ -187,7 +187,7 @@ class TenantData:
             whole.add(start)
             divided.add(f"{start}{_divider(entity)}")
             places[entity.name] = f"{tenant}{_divider(entity)}"
-        return Beginnings(frozenset(whole), tuple(sorted(divided)), places)
+        return _Beginnings(frozenset(whole), tuple(sorted(divided)), places)
 
     def _pages(
         self, request: Mapping[str, Any], tenant: str, scanned: Scanned, keys: Sequence[str] | None
@@ -220,7 +220,7 @@ class TenantData:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginnings:
+class _Beginnings:
     """How the stored partition keys of a tenant begin: whole keys, and what goes before the rest of one.
 
     `places` is how it goes on in a key of what is stored beside items, after its kind, by the entity's name.
@@ -250,6 +250,5 @@ def _query(request: Mapping[str, Any], key: str) -> Call:
     return Call("Query", {**request, "KeyConditionExpression": condition, "ExpressionAttributeValues": values})
 
 
-def held(item: Wire) -> StoredItem:
-    """Return a stored item by its key and kind."""
+def _held(item: Wire) -> StoredItem:
     return StoredItem({PK: item[PK], SK: item[SK]}, item.get(TYPE, {}).get("S"))

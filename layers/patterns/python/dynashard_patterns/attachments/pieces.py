@@ -30,8 +30,7 @@ BUCKETS: Final = 16
 _SLOT: Final = "GSI3"
 _KEY_ROOM: Final = 64
 """What the index's sort key needs besides the item's key."""
-MANIFEST: Final = "m#"
-"""How the sort key of a manifest begins."""
+_MANIFEST: Final = "m#"
 _AT_A_TIME: Final = 8
 """Requests that carry pieces, under way at a time: 3 MB."""
 
@@ -99,7 +98,7 @@ class Manifest:
         place = self.place
         bucket = CALCULATED.shard(CALCULATED.hash(place.partition), BUCKETS)
         return {
-            **wire_key((place.partition, f"{MANIFEST}{self.version}")),
+            **wire_key((place.partition, f"{_MANIFEST}{self.version}")),
             TYPE: {"S": place.kind},
             "Partition": {"S": place.key.partition},
             "Sort": {"S": place.key.sort},
@@ -115,7 +114,7 @@ class Manifest:
         kind = item[TYPE]["S"]
         key = ItemKey(item["Partition"]["S"], item["Sort"]["S"])
         place = Place(kind, key, item[PK]["S"].removeprefix(f"{kind}:"))
-        version = item[SK]["S"].removeprefix(MANIFEST)
+        version = item[SK]["S"].removeprefix(_MANIFEST)
         return cls(place, version, int(item["Pieces"]["N"]), int(item["Since"]["N"]))
 
 
@@ -172,7 +171,7 @@ class Pieces:
     def remove(self, place: Place, version: str, count: int) -> None:
         """Remove a version and then its manifest. Cost: as writing it."""
         keys = _keys(place, version, count)
-        table, last = self._store.table, wire_key((place.partition, f"{MANIFEST}{version}"))
+        table, last = self._store.table, wire_key((place.partition, f"{_MANIFEST}{version}"))
         self._send([Call("DeleteItem", {"TableName": table, "Key": wire_key(key)}, Resend.ALWAYS) for key in keys])
         self._store.transport.call("DeleteItem", {"TableName": table, "Key": last}, resend=Resend.ALWAYS)
 
@@ -181,7 +180,13 @@ class Pieces:
 
         Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
         """
-        for answer in pages(self._store.transport, manifest_query(self._store.table, kind, bucket)):
+        request: Wire = {
+            "TableName": self._store.table,
+            "IndexName": _SLOT,
+            "KeyConditionExpression": f"{index_pk(_SLOT)} = :kind",
+            "ExpressionAttributeValues": {":kind": {"S": f"{kind}:{bucket}"}},
+        }
+        for answer in pages(self._store.transport, Call("Query", request)):
             yield [Manifest.of(item) for item in answer["Items"]]
 
     def _send(self, calls: Sequence[Call]) -> list[Wire]:
@@ -190,23 +195,6 @@ class Pieces:
         if lost := [each for each in answers if isinstance(each, OutcomeUnknownError)]:
             raise lost[0]
         return answers_of(answers)
-
-
-def manifest_query(table: str, kind: str, bucket: int, beginning: str = "") -> Call:
-    """Return the Query for the manifests in a bucket, of the places whose name begins so."""
-    condition, values = f"{index_pk(_SLOT)} = :kind", {":kind": {"S": f"{kind}:{bucket}"}}
-    if beginning:
-        condition += f" AND begins_with({index_sk(_SLOT)}, :beginning)"
-        values |= {":beginning": {"S": beginning}}
-    return Call(
-        "Query",
-        {
-            "TableName": table,
-            "IndexName": _SLOT,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-        },
-    )
 
 
 def _keys(place: Place, version: str, count: int) -> list[tuple[str, str]]:
