@@ -246,6 +246,19 @@ def test_a_redelivered_message_does_not_undo_later_writes(world: QueueWorld) -> 
     assert ended(world, accepted) == ("done", 200, None)
 
 
+def test_of_two_deliveries_at_once_one_is_a_duplicate(world: QueueWorld) -> None:
+    accepted = world.caller.put("/v1/users/1", a_user(department="new"), headers=LATER)
+
+    def other() -> None:
+        world.later()
+        world.poll(OPERATIONS)
+
+    world.poll(OPERATIONS, [meanwhile("TransactWriteItems", other)])
+
+    assert [(tally.stored, tally.duplicates, tally.left) for tally in world.tallies] == [(1, 0, 0), (0, 1, 0)]
+    assert ended(world, accepted) == ("done", 201, None)
+
+
 def test_a_failing_operation_delays_only_those_of_the_same_item(world: QueueWorld) -> None:
     first = world.caller.put("/v1/users/1", a_user(department="first"), headers=LATER)
     second = world.caller.put("/v1/users/1", a_user(department="second"), headers=LATER)

@@ -315,6 +315,17 @@ def test_a_deleted_counter_begins_again(world: World) -> None:
     assert stock.delete(KEY) == 0
 
 
+def test_a_part_that_another_change_stores_first_is_deleted_too(world: World) -> None:
+    turns(world, 0, 1)
+    stock = counters(world, Stock)
+    stock.add(KEY, 3)
+    rival = counters(world, Stock)
+    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(KEY, 1)))
+
+    assert counters(world, Stock).delete(KEY) == 4
+    assert world.raw() == []
+
+
 def test_concurrent_takes_never_pass_the_floor(world: World) -> None:
     world.views.now = view(4)
     stock = counters(world, Stock)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from dynashard.errors import DynashardError
 from dynashard.repository.conditions import is_damaged, moved_to
 from dynashard.repository.markers import unmarking
 from dynashard.resharding.context import Context
@@ -65,10 +64,3 @@ class Sweeper(Mover):
         One write for both would look like the deletion of the item to consumers of the table's stream.
         """
         return MOVED_TO not in item
-
-    def stays(self, item: Wire, error: DynashardError) -> bool:
-        """Whether an item stays because its home or its unique values are taken.
-
-        A missing marker was deleted by another sweeper.
-        """
-        return MOVED_TO not in item and super().stays(item, error)
