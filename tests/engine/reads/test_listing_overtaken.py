@@ -159,6 +159,24 @@ def test_a_listing_ends_even_if_an_item_cannot_be_moved_home(world: Moving, name
     assert found == 1
 
 
+@pytest.mark.parametrize("name", ["list", "ordered", "shard", "scan", "count"])
+def test_of_an_item_at_both_homes_the_one_at_the_new_home_is_listed(world: Moving, name: str) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    [late] = strays(Thing, 4, 8, 1)
+    things(client(world)).create(Thing(tenant="abc", id=late["SK"]["S"], rank=7))
+    world.inner.call("PutItem", {"TableName": world.table, "Item": late})
+    items = things(client(world))
+    orders = {"list": "round_robin", "ordered": "ordered", "shard": "shard"}
+
+    if name == "count":
+        assert items.count(TENANT) == 1
+        return
+    found = items.list(TENANT, order=orders[name], limit=10).items if name in orders else items.scan(TENANT)
+
+    assert [(item.id, item.rank) for item in found] == [(late["SK"]["S"], 7)]
+
+
 class HalfVisible(OneByOne):
     """Has an item moved home before the first Query, and hides it from the first Query of its home.
 
