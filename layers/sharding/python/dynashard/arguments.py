@@ -184,6 +184,12 @@ def check_values(what: str, values: object) -> None:
         raise InvalidValueError(f"{what} is {_shown(values)}; write the values by field, {what}={{...}}", field=what)
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse a value that is neither True nor False, such as the text `false`, which would count as true."""
+    if not isinstance(value, bool):
+        raise InvalidQueryError(f"{name} is {value!r}; it must be True or False", field=name)
+
+
 def check_item(verb: str, item: object) -> None:
     """Refuse what is not an item, with `InvalidValueError`."""
     if not isinstance(item, Entity):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Never, NoReturn, TypeVar,
 
 from dynashard import reads
 from dynashard.arguments import (
+    check_flag,
     check_item,
     check_revision,
     check_values,
@@ -80,6 +81,7 @@ class Collection(Generic[E]):
         """Raise the `InputError` that storing this item would raise before anything is sent; see `Repository.check`."""
         if fields or more or item.__class__ is not self._entity.model:
             item = item_named(self._entity, "check", item, fields, more)
+        check_flag("timely", timely)
         self._repository.check(item, timely=timely)
 
     def create(
@@ -149,9 +151,10 @@ class Collection(Generic[E]):
             return self._find_unique(*named)
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "find", key, more, fields)
-        if not consistent and not include:
+        if consistent is False and not include:
             # Passing on defaults takes longer than asking for them.
             return self._repository.find(key)
+        check_flag("consistent", consistent)
         return self._repository.find(key, consistent=consistent, include=names_of("include", include))
 
     def get(
@@ -163,7 +166,8 @@ class Collection(Generic[E]):
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "get", key, more, fields)
         # As `Repository.get`, with one call less on the hot path.
-        if consistent or include:
+        if consistent is not False or include:
+            check_flag("consistent", consistent)
             item = self._repository.find(key, consistent=consistent, include=names_of("include", include))
         else:
             item = self._repository.find(key)
@@ -179,6 +183,7 @@ class Collection(Generic[E]):
             raise InvalidQueryError("part returns some fields; write part(..., fields=[...])", field="fields")
         if key.__class__ is not dict or named or more:
             key = key_named(self._entity, "part", key, more, named)
+        check_flag("consistent", consistent)
         return self._repository.part(key, fields=names_of("fields", fields), consistent=consistent)
 
     def exists(self, key: Any = None, /, *more: Never, consistent: bool = False, **fields: Any) -> bool:
@@ -187,6 +192,7 @@ class Collection(Generic[E]):
             return self._find_unique(*named) is not None
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "exists", key, more, fields)
+        check_flag("consistent", consistent)
         return self._repository.exists(key, consistent=consistent)
 
     def update(
@@ -234,6 +240,8 @@ class Collection(Generic[E]):
         Fields by keyword are those of all keys: `batch_get(["ada", "bob"], tenant_id="abc")`.
         """
         refuse_more("batch_get", more)
+        check_flag("consistent", consistent)
+        check_flag("strict", strict)
         asked = self._keys("batch_get", keys, fields)
         return self._repository.batches.get(asked, consistent=consistent, strict=strict)
 
@@ -247,6 +255,7 @@ class Collection(Generic[E]):
     ) -> None:
         """Store and delete many items; see `Batches.write`."""
         refuse_more("batch_write", more, others)
+        check_flag("whole", whole)
         self._repository.batches.write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
 
     def try_batch_write(
@@ -259,6 +268,7 @@ class Collection(Generic[E]):
     ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
         refuse_more("try_batch_write", more, others)
+        check_flag("whole", whole)
         puts = [_tried(self._items, item) for item in several("put", put)]
         deletes = [_tried(partial(self._keys, "delete", fields={}), key) for key in several("delete", delete)]
         items, keys = ([each for each, error in some if error is None] for some in (puts, deletes))

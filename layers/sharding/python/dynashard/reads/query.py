@@ -11,6 +11,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from dynashard.arguments import check_flag
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import storable_key
@@ -215,12 +216,6 @@ def _names(given: Any) -> tuple[str, ...]:
         if not isinstance(given, Iterable):
             raise InvalidQueryError(f"fields is {given!r}; write a list of names", field="fields")
     return tuple(given)
-
-
-def check_flag(name: str, value: object) -> None:
-    """Refuse a value that is neither True nor False, such as the text `false`, which would count as true."""
-    if not isinstance(value, bool):
-        raise InvalidQueryError(f"{name} is {value!r}; it must be True or False", field=name)
 
 
 def _named(query: Query) -> dict[str, Mapping[str, Any]]:

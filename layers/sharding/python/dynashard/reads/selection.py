@@ -9,6 +9,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
+from dynashard.arguments import check_flag
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.keys import KeyTemplate
@@ -18,7 +19,7 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filters_of, is_operators, not_operators
 from dynashard.reads.first_fields import text_of_first_fields
 from dynashard.reads.key_ranges import RANGES, key_range
-from dynashard.reads.query import Order, Query, QueryArguments, check_flag
+from dynashard.reads.query import Order, Query, QueryArguments
 from dynashard.schema import MAX_SORT_KEY_BYTES
 
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
