@@ -17,8 +17,8 @@ pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = (20, 100) if DEEP else (1, 24)
-MOST: Final = 1000
-"""The number of schedules in which a mutant must be caught."""
+MOST: Final = 2000
+"""The number of schedules in which a mutant must be caught. The rarest shows in the 1,238th."""
 CAUGHT_BY: Final[Mapping[str, int]] = {
     "no lease": 32,
     "eager mover": 291,
