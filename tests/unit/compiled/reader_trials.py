@@ -168,12 +168,19 @@ def watched() -> Iterator[None]:
         yield
 
 
+def _decoded(entity: EntityDefinition[Any], wire: Mapping[str, Any]) -> Any:
+    return entity.reference.decode(wire)
+
+
+def _part(entity: EntityDefinition[Any], wire: Mapping[str, Any], fields: Sequence[str]) -> Any:
+    return entity.reference.part(wire, fields)
+
+
 @contextmanager
 def _by_reference() -> Iterator[None]:
     """Let the reference codec read all items."""
     with ExitStack() as patches:
-        for name in ("decode", "part"):
-            reference = getattr(EntityDefinition, f"reference_{name}")
+        for name, reference in (("decode", _decoded), ("part", _part)):
             patches.enter_context(patch.object(EntityDefinition, name, reference))
         yield
 

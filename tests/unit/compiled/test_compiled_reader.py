@@ -162,7 +162,7 @@ def test_a_validator_of_one_field_leaves_its_entity_compiled() -> None:
     read = made.read(stored)
 
     assert (read.text, read.number, read.either) == ("ADA", 42, [0])
-    assert read == entity.reference_decode(stored)
+    assert read == entity.reference.decode(stored)
     chosen = reader.fields_reader(entity, ["number"])
     assert chosen is not None
     assert chosen.read(stored) == ({"number": 42},)

@@ -270,7 +270,7 @@ class Weight(BaseModel, extra="forbid"):
 def test_a_fraction_is_a_float_where_json_of_any_kind_may_stand(kind: Any, number: type) -> None:
     entity = definition(declare({"x": kind}))
 
-    [read] = entity.decode_field("x", encode_value([Decimal("1.5")], path="x"))
+    [read] = entity.reference.value("x", encode_value([Decimal("1.5")], path="x"))
 
     assert (read, type(read)) == (number("1.5"), number)
 

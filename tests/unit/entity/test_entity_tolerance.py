@@ -61,7 +61,7 @@ def stored(**attributes: dict[str, Any] | None) -> dict[str, Any]:
 def entity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> EntityDefinition[Part]:
     """The definition, whose items are read by the compiled reader first, or by the reference alone."""
     if request.param == "reference":
-        monkeypatch.setattr(EntityDefinition, "decode", EntityDefinition.reference_decode)
+        monkeypatch.setattr(EntityDefinition, "decode", lambda self, wire: self.reference.decode(wire))
     return definition(Part)
 
 

@@ -85,7 +85,7 @@ def written(rows: Sequence[Any]) -> Any:
 
 def decoded(model: type[Entity], rows: Sequence[Row]) -> Any:
     """What `written` returns of entities."""
-    found = [judged(definition(model).reference_decode, row) for row in rows]
+    found = [judged(definition(model).reference.decode, row) for row in rows]
     texts = item_texts([each for each in found if isinstance(each, model)])
     return list_text(texts), [each for each in found if isinstance(each, Undecodable)]
 

@@ -78,6 +78,14 @@ class DeclaredVersions(Protocol):
         ...
 
 
+class Reference(Protocol):
+    """The reader that takes every item."""
+
+    def value(self, name: str, attribute: Any) -> Any:
+        """Return the value of a stored attribute, before its field validates it."""
+        ...
+
+
 class Declared(Templates, Protocol):
     """A compiled declaration."""
 
@@ -103,6 +111,11 @@ class Declared(Templates, Protocol):
         ...
 
     @property
+    def reference(self) -> Reference:
+        """Its reference reader."""
+        ...
+
+    @property
     def rewritten(self) -> frozenset[str]:
         """The fields whose values may be read as objects of another form than they are stored in."""
         ...
@@ -123,10 +136,6 @@ class Declared(Templates, Protocol):
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
         """Return a value as a field stores it."""
-        ...
-
-    def decode_field(self, name: str, attribute: Any) -> Any:
-        """Return the value of a stored attribute, before its field validates it."""
         ...
 
 

@@ -73,7 +73,7 @@ class ReadField:
             return f"{function.use(_moment)}({function.use(floor)}(ends), {function.use(UTC)})"
         if self.tag:
             return self.raw
-        return f"{function.use(self._entity.decode_field)}({self.name!r}, {self.raw})"
+        return f"{function.use(self._entity.reference.value)}({self.name!r}, {self.raw})"
 
     def validate(self, function: Function, *, ignoring: bool) -> list[str]:
         """Return the lines that set the value to what is stored, after the field's own validators.

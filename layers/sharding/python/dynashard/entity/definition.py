@@ -1,20 +1,18 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from functools import cache, cached_property, lru_cache, partial
-from math import floor
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from msgspec.structs import replace
 from pydantic import ValidationError
-from pydantic_core import PydanticUndefined
 
-from dynashard.codec import decode_value, encode_value
+from dynashard.codec import encode_value
 from dynashard.entity.assignment import FAILURES, Assignment
-from dynashard.entity.checks import checked_template, holds_json, plain_types, sample_problems
+from dynashard.entity.checks import checked_template, plain_types, sample_problems
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Key,
@@ -27,21 +25,22 @@ from dynashard.entity.declaration import (
 )
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
-from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.values import duration, encoded_expiry, json_numbers, stored_expiry
-from dynashard.entity.versions import UNVERSIONED, Upgraded, Versions, as_upgraded, undecodable
+from dynashard.entity.judging import system_problem
+from dynashard.entity.values import encoded_expiry, stored_expiry
+from dynashard.entity.versions import UNVERSIONED, Versions
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
 from dynashard.model_schema import NESTED, model_schema
 from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
-from dynashard.record import Record, revision_in, with_revision
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
+from dynashard.record import Record
+from dynashard.schema import EXPIRES_AT, PK, SK
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from dynashard.compiled.writer import ItemWriter
+    from dynashard.entity.reference import ReferenceReader
     from dynashard.entity.stored_lists import StoredLists
     from dynashard.entity.tolerance import Tolerance
     from dynashard.entity.uniqueness import UniqueDefinition
@@ -125,14 +124,9 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         found = ((n, plain_types(f.annotation) & _WRITTEN_AS_TEXT) for n, f in fields.items())
         self._texts = {name: next(iter(kinds)) for name, kinds in found if len(kinds) == 1}
         self._keyed_by_texts = not self._texts.keys().isdisjoint(self.key_fields)
-        self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
-        self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
         self._objects = bool(object_kinds)
         self.nested = not NESTED.isdisjoint(object_kinds)
         self.typed_dicts = "typed-dict" in object_kinds
-        # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
-        self._options: dict[str, Any] = {"extra": "ignore"} if self.nested else {}
-        self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._parts = lru_cache(maxsize=64)(self._part_reader)
         self._documents = lru_cache(maxsize=4)(self._document_reader)
         self._refuse_none: dict[str, bool] = {}
@@ -307,66 +301,36 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         """Return the names of the stored attributes of some fields."""
         return tuple(map(self._attribute, fields))
 
+    @cached_property
+    def reference(self) -> "ReferenceReader[T]":
+        """Reads every stored item, attribute by attribute; built when first needed."""
+        from dynashard.entity.reference import ReferenceReader  # noqa: PLC0415 - compiled readers read most items
+
+        return ReferenceReader(self)
+
     def decode_fields(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
         """Return some fields of a stored item; raises as `decode`.
 
         Those that are not stored have their defaults, or None if they have none, or one that a function makes.
         """
-        values: dict[str, Any] = {}
-        if self.versions.differs(wire):
-            fields = tuple(fields)
-            # An upgrade does not change the key, and what was read of the item may be no more than that.
-            if not all(name in wire and name in self.key_fields for name in fields):
-                wire = self.versions.readable(self, wire)
-        for name in fields:
-            attribute = wire.get(self._attribute(name))
-            if attribute is None:
-                default = self.model.model_fields[name].get_default(call_default_factory=False)
-                values[name] = None if default is PydanticUndefined else default
-            elif name == self.expires:
-                values[name] = self._expiry(wire)
-            else:
-                try:
-                    values[name] = self.assignment.check(name, self.decode_field(name, attribute), stored=True)
-                except InvalidValueError as error:
-                    found = self.tolerance.field(wire, name, self.decode_field(name, attribute), error.__cause__)
-                    if found is None:
-                        raise undecodable(self, wire, str(error)) from error
-                    [values[name]] = found
-        return values
+        return self.reference.fields(wire, fields)
 
     def part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
         """Return what `decode_fields` returns of an item that was read with its key and the fields of the key.
 
-        Raises as `decode`; other fields are not looked at.
+        Raises as `decode`; other fields are not looked at, unless some of these follow from them. Then the whole item
+        must have been read.
         """
         if (found := self._parts(tuple(fields))(wire)) is not None:
             return found[0]
-        return self.reference_part(wire, fields)
-
-    def reference_part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-        """Return what `part` returns, by decoding and checking field by field, which takes every item.
-
-        Fields that follow from others are those of the whole item, which must have been read.
-        """
-        if not self._following.isdisjoint(fields):
-            item = self.decode(wire)
-            return {name: item.__dict__[name] for name in fields}
-        try:
-            values = self.decode_fields(wire, dict.fromkeys((*fields, *self.key_fields)))
-            problem = self.problem(values, wire)
-        except MALFORMED as error:
-            problem = f"its attributes are not as the layer stores them: {error!r}"
-        if problem:
-            raise undecodable(self, wire, problem)
-        return {name: values[name] for name in fields}
+        return self.reference.part(wire, fields)
 
     def needs_whole(self, fields: Iterable[str]) -> bool:
         """Return whether these fields are only known if the whole item is read: an upgrade or a validator takes it."""
-        return bool(self.versions.upgrades) or not self._following.isdisjoint(fields)
+        return bool(self.versions.upgrades) or not self.following.isdisjoint(fields)
 
     @cached_property
-    def _following(self) -> frozenset[str]:
+    def following(self) -> frozenset[str]:
         """The fields that a validator, or a function that makes their default, sees together with those before them."""
         from dynashard.compiled.schemas import asks_for_others  # noqa: PLC0415 - only for reads of some fields
 
@@ -380,7 +344,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         """
         if (item := self._compiled(wire)) is not None:
             return item
-        return self.reference_decode(wire)
+        return self.reference.decode(wire)
 
     def document(self, wire: Mapping[str, Any], revision: str) -> T | tuple[dict[str, Any]]:
         """Return what is written as JSON of a stored item; raises as `decode`.
@@ -389,46 +353,6 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         its JSON is more than that.
         """
         return self._documents(revision)(wire) or self.decode(wire)
-
-    def reference_decode(self, wire: Mapping[str, Any]) -> T:
-        """Return what `decode` returns, by decoding and checking attribute by attribute, which takes every item."""
-        if MOVED_TO in wire and (damage := marker_problem(wire)):
-            raise undecodable(self, wire, damage)
-        upgraded = self.versions.upgraded(self, wire) if self.versions.differs(wire) else None
-        wire = wire if upgraded is None else upgraded.wire
-        try:
-            item = self._decode(wire)
-            if PK in wire and (problem := self.problem(item.__dict__, wire)):
-                raise undecodable(self, wire, problem)
-        except MALFORMED as error:
-            raise undecodable(self, wire, f"its attributes are not as the layer stores them: {error!r}") from error
-        if upgraded is None and self.rewritten and not self._has_stored_form(item, wire):
-            # As one of an earlier version: its next write stores all of it.
-            upgraded = Upgraded(dict(wire), frozenset())
-        return item if upgraded is None else as_upgraded(item, upgraded)
-
-    def _has_stored_form(self, item: T, wire: Mapping[str, Any]) -> bool:
-        from dynashard.compiled.stored_form import has_stored_form  # noqa: PLC0415 - as in `rewritten`
-
-        return all(
-            has_stored_form(item.__dict__[name], wire.get(name), typed_dicts=self.typed_dicts)
-            for name in self.rewritten & item.model_fields_set
-        )
-
-    def _decode(self, wire: Mapping[str, Any]) -> T:
-        values = {name: self.decode_field(name, wire[name]) for name in wire if name in self._stored}
-        if self.expires is not None and EXPIRES_AT in wire:
-            values[self.expires] = self._expiry(wire)
-        try:
-            item: T = self._validate(values)
-        except ValidationError as error:
-            if (tolerated := self.tolerance.stored(wire, values, error)) is not None:
-                return with_revision(tolerated, revision_in(wire))
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            advice = "Give new fields a default, or migrate the stored items"
-            raise undecodable(self, wire, f"{where}: {first['msg']}. {advice}") from error
-        return with_revision(item, revision_in(wire))
 
     @cached_property
     def rewritten(self) -> frozenset[str]:
@@ -471,16 +395,6 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         return reader.read if (reader := fields_reader(self, fields)) else _unknown
 
-    def decode_field(self, name: str, attribute: Any) -> Any:
-        """Return the value of a stored attribute, before its field validates it."""
-        is_expiry = name == self.expires
-        return self._expiry({EXPIRES_AT: attribute}) if is_expiry else self._restored(name, decode_value(attribute))
-
-    def _restored(self, name: str, value: Any) -> Any:
-        if name in self._durations:
-            return duration(value)
-        return json_numbers(value) if name in self._free else value
-
     def problem(self, values: Mapping[str, Any], wire: Mapping[str, Any]) -> str | None:
         """Return why a stored item with these fields is not one of the entity; None if it is."""
         return system_problem(self.name, wire) or self.misplaced(values, wire)
@@ -497,14 +411,6 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             if not shard or (shard[0] == self.separator and shard[1:].isdecimal()):
                 return None
         return f"its fields belong to the key {key.partition} {key.sort}"
-
-    def _expiry(self, wire: Mapping[str, Any]) -> datetime:
-        stored = wire[EXPIRES_AT]
-        try:
-            # Adopted items may hold fractions of a second.
-            return datetime.fromtimestamp(floor(float(stored["N"])), UTC)
-        except (KeyError, OverflowError, ValueError, OSError):
-            raise undecodable(self, wire, f"{EXPIRES_AT} {stored} is not a time in epoch seconds") from None
 
 
 def _time_format(model: type[Record], sort: KeyTemplate) -> "TimeFormat":

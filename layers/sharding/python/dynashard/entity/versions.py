@@ -40,7 +40,7 @@ class _Unique(Protocol):
     def fields(self) -> Iterable[str]: ...
 
 
-class _Entity(Protocol):
+class Versioned(Protocol):
     """What an upgrade needs to know of a declaration."""
 
     name: str
@@ -48,10 +48,18 @@ class _Entity(Protocol):
     key_fields: tuple[str, ...]
 
     @property
-    def unique(self) -> Iterable[_Unique]: ...
+    def unique(self) -> Iterable[_Unique]:
+        """Its declarations of unique fields."""
+        ...
+
     @property
-    def attachments(self) -> Mapping[str, object]: ...
-    def left_out(self, name: str, value: Any) -> bool: ...
+    def attachments(self) -> Mapping[str, object]:
+        """The fields that are stored out of line."""
+        ...
+
+    def left_out(self, name: str, value: Any) -> bool:
+        """Whether a value is not stored."""
+        ...
 
 
 class Upgraded(Struct, frozen=True):
@@ -92,7 +100,7 @@ class Versions(Struct, frozen=True, eq=False):
         """Whether a stored item is of another version."""
         return wire.get(VERSION) != (None if self.number == FIRST else {"N": str(self.number)})
 
-    def require_known(self, entity: _Entity, wire: Wire) -> int:
+    def require_known(self, entity: Versioned, wire: Wire) -> int:
         """Return the version of a stored item; raises `NewerItemError` or, if it is none, `UndecodableItemError`."""
         version = version_in(wire)
         if version is None:
@@ -106,11 +114,11 @@ class Versions(Struct, frozen=True, eq=False):
             )
         return version
 
-    def readable(self, entity: _Entity, wire: Wire) -> Wire:
+    def readable(self, entity: Versioned, wire: Wire) -> Wire:
         """Return a stored item in the form of this version: itself, or as `upgraded`; raises as that."""
         return self.upgraded(entity, wire).wire if self.differs(wire) else wire
 
-    def upgraded(self, entity: _Entity, wire: Wire) -> Upgraded:
+    def upgraded(self, entity: Versioned, wire: Wire) -> Upgraded:
         """Return what a stored item of another version is in this one.
 
         Raises:
@@ -203,7 +211,7 @@ def version_problems(version: object, upgrade: object) -> Iterator[str]:
             yield f"upgrades version {number}, and its own version is {present}: write version={number + 1}"
 
 
-def _step(entity: _Entity, wire: Wire, number: int, upgrade: Upgrade, values: dict[str, Any]) -> dict[str, Any]:
+def _step(entity: Versioned, wire: Wire, number: int, upgrade: Upgrade, values: dict[str, Any]) -> dict[str, Any]:
     try:
         made = upgrade(values)
     except DynashardError:
@@ -223,7 +231,7 @@ def _step(entity: _Entity, wire: Wire, number: int, upgrade: Upgrade, values: di
     return dict(made)
 
 
-def _encoded(entity: _Entity, wire: Wire, name: str, value: Any) -> dict[str, Any] | None:
+def _encoded(entity: Versioned, wire: Wire, name: str, value: Any) -> dict[str, Any] | None:
     if entity.left_out(name, value):
         return None
     try:
@@ -232,7 +240,7 @@ def _encoded(entity: _Entity, wire: Wire, name: str, value: Any) -> dict[str, An
         raise undecodable(entity, wire, f"an upgrade returned a value that cannot be stored: {error}") from error
 
 
-def undecodable(entity: _Entity, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
+def undecodable(entity: Versioned, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
     """Return the error of a stored item that does not fit, which names its key."""
     return UndecodableItemError(f"{entity.name} at {_place(wire)}: {problem}")
 
