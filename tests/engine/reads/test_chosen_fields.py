@@ -101,14 +101,18 @@ def test_a_listing_leaves_nothing_to_the_garbage_collector(world: World, fields:
     a_note(world, of)
     notes = world.collection()
     notes.list({"tenant": of}, fields=fields)
-    gc.collect()
-    gc.disable()
-    try:
-        notes.list({"tenant": of}, fields=fields)
 
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
+    def left() -> int:
+        gc.collect()
+        gc.disable()
+        try:
+            notes.list({"tenant": of}, fields=fields)
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    # What other threads leave meanwhile is found as well, and what an earlier test left may take several rounds.
+    assert min(left() for _ in range(5)) == 0
 
 
 def test_a_part_of_an_item_is_read_with_its_revision(world: World) -> None:

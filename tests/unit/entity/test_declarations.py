@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
 from dynashard.codec import encode_value
 from dynashard.entity import ItemKey
-from dynashard.errors import InvalidKeyError
+from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.placement import RANDOM, UNSHARDED
 from tests.declaring import KEY, NAME, declare, declare_two, sorted_by
 
@@ -292,3 +292,29 @@ def test_a_field_may_be_called_type() -> None:
         type: str
 
     assert Vehicle(tenant_id="abc", id="1", type="car").type == "car"
+
+
+@pytest.mark.parametrize("value", [timedelta.max, timedelta.min, timedelta(microseconds=-1)], ids=repr)
+def test_a_duration_is_read_exact_to_the_microsecond(value: timedelta) -> None:
+    entity = definition(declare({"x": timedelta}))
+    stored = {"x": encode_value(value, path="x")}
+
+    assert entity.decode_fields(stored, ["x"]) == {"x": value}
+
+
+def test_what_was_read_of_an_earlier_item_may_be_no_more_than_its_key() -> None:
+    def halved(stored: dict[str, Any]) -> dict[str, Any]:
+        return {**stored, "half": stored.pop("whole") / 2}
+
+    class Halved(Entity, name=NAME, key=KEY, version=2, upgrade={1: halved}, registry=Registry()):
+        tenant: str
+        id: str
+        half: float
+
+    entity = definition(Halved)
+    key = {"tenant": {"S": "t"}, "id": {"S": "y"}}
+
+    assert entity.decode_fields(key, entity.key_fields) == {"tenant": "t", "id": "y"}
+    assert entity.decode_fields({**key, "whole": {"N": "3"}}, ["id", "half"]) == {"id": "y", "half": 1.5}
+    with pytest.raises(UndecodableItemError, match="whole"):
+        entity.decode_fields(key, ["half"])
