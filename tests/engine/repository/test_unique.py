@@ -9,6 +9,7 @@ from dynashard import Create, Delete, Entity, Key, Put, Registry, Unique, Update
 from dynashard.errors import (
     AlreadyExistsError,
     InvalidKeyError,
+    InvalidQueryError,
     NotFoundError,
     NotUniqueError,
     OutcomeUnknownError,
@@ -295,6 +296,14 @@ def test_an_item_whose_value_cannot_be_read_keeps_its_reservation(world: World) 
 def test_unique_fields_in_a_mapping_are_refused_with_the_cure(world: World) -> None:
     with pytest.raises(InvalidKeyError, match="which is tenant, id; write unique fields by keyword"):
         world.of(Member).get({"tenant": "abc", "mail": "ada@x.org"})
+
+
+@pytest.mark.parametrize("verb", ["get", "find", "exists"])
+def test_a_look_up_refuses_a_flag_that_is_neither_true_nor_false(world: World, verb: str) -> None:
+    look_up = getattr(world.of(Member), verb)
+
+    with pytest.raises(InvalidQueryError, match="consistent is 'no'; it must be True or False"):
+        look_up(mail="ada@x.org", tenant="abc", consistent="no")
 
 
 def test_a_look_up_waits_for_a_transaction_that_holds_the_item(world: World) -> None:

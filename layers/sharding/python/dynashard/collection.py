@@ -147,27 +147,29 @@ class Collection(Generic[E]):
 
         Cost by unique fields: 2 read units and 2 round trips; 1 and 1 if no item has the values.
         """
+        if consistent is not False:
+            check_flag("consistent", consistent)
         if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
             return self._find_unique(*named)
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "find", key, more, fields)
-        if consistent is False and not include:
+        if not consistent and not include:
             # Passing on defaults takes longer than asking for them.
             return self._repository.find(key)
-        check_flag("consistent", consistent)
         return self._repository.find(key, consistent=consistent, include=names_of("include", include))
 
     def get(
         self, key: Any = None, /, *more: Never, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E:
         """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
+        if consistent is not False:
+            check_flag("consistent", consistent)
         if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
             return self._get_unique(*named)
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "get", key, more, fields)
         # As `Repository.get`, with one call less on the hot path.
-        if consistent is not False or include:
-            check_flag("consistent", consistent)
+        if consistent or include:
             item = self._repository.find(key, consistent=consistent, include=names_of("include", include))
         else:
             item = self._repository.find(key)
@@ -188,11 +190,12 @@ class Collection(Generic[E]):
 
     def exists(self, key: Any = None, /, *more: Never, consistent: bool = False, **fields: Any) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
+        if consistent is not False:
+            check_flag("consistent", consistent)
         if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
             return self._find_unique(*named) is not None
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "exists", key, more, fields)
-        check_flag("consistent", consistent)
         return self._repository.exists(key, consistent=consistent)
 
     def update(
