@@ -18,7 +18,8 @@ Rooms that functions share:
 
 Modules that functions share:
 
-    declare, exposure, discovery, domain    what a domain declares and how it is served; how it is found
+    declare, exposure, computed_reads       what a domain declares and how it is served
+    discovery, domain                       how it is found
     access                                  who may do what, and the caller whom that is judged by
     operation_records, counter_receipts     the entities of writes that are done later, and of changes of counters
     transitions, numbers, dependants        states of items; numbers of new ones; what keeps an item from being deleted

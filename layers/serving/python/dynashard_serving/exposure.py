@@ -1,8 +1,8 @@
-"""An entity as its domain exposes it: its outside name, and what callers may do."""
+"""An entity as its domain exposes it by `serve`: its outside name, and what callers may do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -15,6 +15,7 @@ from dynashard_serving.documents import REVISION, TENANT
 if TYPE_CHECKING:
     from dynashard_serving.transitions import Transitions
 
+E = TypeVar("E", bound=Entity)
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 """All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
 `DELETE` of an item."""
@@ -269,3 +270,51 @@ def _texts_of(known: EntityDefinition[Any]) -> Sequence[str]:
 def _holds_text(annotation: Any) -> bool:
     """Return whether a field's type is text, whatever constrains it, or text among others, such as null."""
     return annotation is str or any(map(_holds_text, get_args(annotation)))
+
+
+_EXPOSED: Final[dict[type[Entity], Exposed]] = {}
+
+
+def serve(
+    path: str,
+    *,
+    filters: tuple[str, ...] = (),
+    distinct: tuple[str, ...] = (),
+    operations: tuple[str, ...] = OPERATIONS,
+    queued: bool = False,
+    window: Window | None = None,
+    address: tuple[str, ...] = (),
+    include: tuple[str, ...] = (),
+    transitions: "tuple[Transitions, ...]" = (),
+    numbered: str | None = None,
+    tag: str | None = None,
+    access: Access | None = None,
+    quota: Quota | None = None,
+) -> Callable[[type[E]], type[E]]:
+    """Serve the entity below at a path. `Exposed` describes the arguments, and raises what is wrong with them."""
+
+    def declared(model: type[E]) -> type[E]:
+        _EXPOSED[model] = Exposed(
+            model,
+            path,
+            filters=filters,
+            distinct=distinct,
+            operations=operations,
+            queued=queued,
+            window=window,
+            address=address,
+            include=include,
+            transitions=transitions,
+            numbered=numbered,
+            tag=tag,
+            access=access,
+            quota=quota,
+        )
+        return model
+
+    return declared
+
+
+def exposure_of(model: type[Entity]) -> Exposed | None:
+    """Return how an entity is served, by the `serve` above its own class; None without one."""
+    return _EXPOSED.get(model)
