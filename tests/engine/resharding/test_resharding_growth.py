@@ -8,7 +8,7 @@ import pytest
 
 from dynashard import definition
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError, ThrottleReason
-from dynashard.growth.requests import growth_of
+from dynashard.growth.requests import growth_of, shrink_quiet
 from dynashard.growth.settings import GrowthSettings
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.repository import Repository, Store
@@ -19,7 +19,6 @@ from dynashard.topology import LeasedTopology
 from dynashard.transactions.single_writes import TransactedWrites
 from dynashard.transport import Transport
 from tests.engine.resharding.resharding_world import (
-    ENTITIES,
     Event,
     Moving,
     Thing,
@@ -92,10 +91,10 @@ def test_a_hot_partition_doubles_and_is_halved_after_a_quiet_time(
         [GrowthEvent.ASKED],
     )
     world.clock.now += DAY
-    [shrunk] = growing.growth.shrink([world.record(scope.key)], [scope.entity])
+    [shrunk] = shrink_quiet(world.resharder, settings=GrowthSettings())
     assert (shrunk.event, world.finish(scope).count) == (GrowthEvent.ASKED, count)
     world.clock.now += 10 * DAY
-    assert growing.growth.shrink([world.record(scope.key)], [scope.entity]) == []
+    assert shrink_quiet(world.resharder, settings=GrowthSettings()) == []
 
 
 def test_a_hot_index_doubles_its_own_count_and_not_that_of_the_table(growing: Growing) -> None:
@@ -171,11 +170,3 @@ def test_of_two_processes_only_one_requests_a_resize(growing: Growing) -> None:
         [GrowthEvent.LOST],
     )
     assert growing.world.finish(partition(Thing)).count == 8
-
-
-def test_every_entity_of_the_world_is_known_to_the_policy(growing: Growing) -> None:
-    records = [growing.world.record(key) for key in ("move.v1.Thing", "move.v1.Thing|GSI2", "move.v1.Event")]
-
-    outcomes = growing.growth.shrink(records, [scope.entity for scope in map(partition, ENTITIES)])
-
-    assert outcomes == []

@@ -16,6 +16,7 @@ from dynashard.errors import (
 from dynashard.growth.demand import Demand
 from dynashard.growth.policy import Growth
 from dynashard.growth.settings import GrowthSettings, Load
+from dynashard.growth.shrinking import Shrinking
 from dynashard.growth.terms import CountState, GrowthEvent, Report
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
@@ -117,6 +118,15 @@ class World:
             waits=waits,
             load=load,
             demand=demand,
+            report=self.reports.append,
+        )
+
+    def shrinking(self, *, load: Any = None, **settings: Any) -> Shrinking:
+        return Shrinking(
+            self.ask,
+            clock=lambda: self.now,
+            settings=GrowthSettings(**settings),
+            load=load,
             report=self.reports.append,
         )
 

@@ -30,7 +30,6 @@ from tests.unit.serving.growth_policy_world import (
     Loads,
     World,
     entity,
-    record,
     throttle,
 )
 from tests.unit.transport.test_transport_classification import classified
@@ -309,7 +308,6 @@ def test_a_disabled_policy_reads_requests_and_reports_nothing() -> None:
         growth.throttled(entity(), "thing.v1.Thing:abc", error)
 
     assert (world.asked, world.reads, world.reports, loads.asked) == ([], 0, [], [])
-    assert growth.shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from dynashard import Shards
 from dynashard.growth.terms import CountState, GrowthEvent
 from dynashard.topology import Record
-from tests.unit.serving.growth_policy_world import DAY, HOT, Loads, World, entity, record
+from tests.unit.serving.growth_policy_world import DAY, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.unit
 def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stored: Record, target: int | None) -> None:
     world = World(counts={stored.key: CountState(stored.count, 0.0, busy=False)})
 
-    reports = world.process(load=Loads()).shrink([stored], [entity()])
+    reports = world.shrinking(load=Loads()).shrink([stored], [entity()])
 
     assert world.asked == ([(stored.key, target)] if target else [])
     assert [each.event for each in reports] == ([GrowthEvent.ASKED] if target else [])
@@ -42,27 +42,14 @@ def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stor
 
 
 def test_modulo_counts_are_not_halved() -> None:
-    assert World().process().shrink([record("thing.v1.Thing:abc", 32)], [entity(Shards(10, "modulo"))]) == []
+    assert World().shrinking().shrink([record("thing.v1.Thing:abc", 32)], [entity(Shards(10, "modulo"))]) == []
 
 
 @pytest.mark.parametrize("calm", [False, None])
 def test_no_count_is_halved_after_throttles_or_with_unknown_load(*, calm: bool | None) -> None:
     loads = Loads(calmness=calm)
 
-    assert World().process(load=loads).shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
-
-
-def test_a_partition_that_this_process_saw_throttled_is_not_quiet() -> None:
-    world = World(counts={"thing.v1.Thing:abc": CountState(64, 0.0, busy=False)})
-    growth = world.process()
-    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
-    stored = record("thing.v1.Thing:abc", 64)
-
-    early = growth.shrink([stored], [entity()])
-    world.now += DAY
-    late = growth.shrink([stored], [entity()])
-
-    assert (len(early), len(late)) == (0, 1)
+    assert World().shrinking(load=loads).shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
 
 
 def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
@@ -71,12 +58,12 @@ def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
     first = replace(record("thing.v1.Thing:other", 64), history=history)
     world = World(counts={"thing.v1.Thing:abc": CountState(32, 0.0, busy=False)})
     world.counts["thing.v1.Thing:other"] = CountState(64, 0.0, busy=False)
-    growth = world.process()
+    shrinking = world.shrinking()
 
-    growth.shrink([twice, first], [entity()])
+    shrinking.shrink([twice, first], [entity()])
     early = list(world.asked)
     world.now += 1
-    growth.shrink([twice], [entity()])
+    shrinking.shrink([twice], [entity()])
 
     assert early == [("thing.v1.Thing:other", 32)]
     assert world.asked[1:] == [("thing.v1.Thing:abc", 16)]
@@ -85,6 +72,13 @@ def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
 def test_a_dry_run_halves_nothing() -> None:
     world = World()
 
-    reports = world.process(mode="dry_run").shrink([record("thing.v1.Thing:abc", 64)], [entity()])
+    reports = world.shrinking(mode="dry_run").shrink([record("thing.v1.Thing:abc", 64)], [entity()])
 
     assert (world.asked, [each.event for each in reports]) == ([], [GrowthEvent.WOULD_ASK])
+
+
+def test_a_disabled_policy_halves_nothing() -> None:
+    world = World()
+
+    assert world.shrinking(mode="off").shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
+    assert (world.asked, world.reports) == ([], [])

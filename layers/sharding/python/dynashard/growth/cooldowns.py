@@ -46,12 +46,6 @@ class Cooldowns:
         with self._lock:
             self._remember(key, _Cooldown(self._runtime.clock(), until))
 
-    def began(self, key: str) -> float | None:
-        """Return when the last cooldown began, in epoch seconds; None if there was none."""
-        with self._lock:
-            cooldown = self._of.get(key)
-        return None if cooldown is None else cooldown.since
-
     def waits(self, key: str) -> bool:
         """Begin the random wait before a request, or continue it; False once it is over."""
         now = self._runtime.clock()

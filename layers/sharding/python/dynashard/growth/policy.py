@@ -1,10 +1,10 @@
-"""When shard counts change by themselves: raised after a key range was throttled, halved after a long quiet time.
+"""When shard counts grow by themselves: after a key range was throttled. `shrinking` halves them again.
 
 The policy receives throttles, reads counts and requests resizes through its collaborators.
 Source of cooldown, random wait and history: AWS, 'Choosing the right number of shards'.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
@@ -19,9 +19,9 @@ from dynashard.errors import (
 from dynashard.growth.cooldowns import Cooldowns
 from dynashard.growth.demand import Demand, Place
 from dynashard.growth.evidence import Evidence, creating_share, evidence_of
+from dynashard.growth.requester import Requester
 from dynashard.growth.retries import RetriedThrottleError
 from dynashard.growth.settings import GrowthSettings, Load, LoadSource
-from dynashard.growth.shrinking import may_shrink, quiet
 from dynashard.growth.sizing import enough, target_count
 from dynashard.growth.supply import Supply, hot_places
 from dynashard.growth.terms import (
@@ -36,8 +36,6 @@ from dynashard.growth.terms import (
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
-from dynashard.topology import Record
-from dynashard.topology.epochs import TOO_MANY_EPOCHS
 from dynashard.transport.interface import WRITING
 
 _LOAD_VALID_SECONDS: Final = 60.0
@@ -81,7 +79,7 @@ class Growth:
         demand: Demand | None = None,
         report: Callable[[Report], None] = lambda _: None,
     ) -> None:
-        self._request = request
+        self._requester = Requester(request, settings.mode, report)
         self._read = read
         self._runtime = runtime
         self._settings = settings
@@ -116,46 +114,6 @@ class Growth:
                 self._report_once(GrowthEvent.LIMIT, entity, None, str(error))
         elif all(reason.kind is ThrottleKind.UNKNOWN for reason in error.reasons):
             self._without_reason(entity, partition, error)
-
-    def shrink(self, records: Iterable[Record], entities: Iterable[EntityDefinition[Any]]) -> list[Report]:
-        """Request half of each count that was unchanged for the quiet time, but no less than is declared.
-
-        Of an index that has grown for new entries alone, the same count is requested first, which rewrites the older
-        ones.
-
-        Counts of whole families, counts that an operator has set, and counts of random placement whose items do not
-        expire are left alone. A count that grew again after it
-        was halved must be quiet for twice as long before the next time, and so on.
-
-        Returns:
-            The reports, in the order of the records.
-
-        Cost: a conditional update for each resize, and a question about throttles for the table and each index.
-        """
-        if self._settings.mode == "off":
-            return []
-        known = list(entities)
-        calm: dict[str | None, bool] = {}
-        reports = []
-        for record in records:
-            scope = Scope.of_key(record.key, known)
-            if scope.whole_family or not may_shrink(scope, record, known):
-                continue
-            began = self._cooldowns.began(record.key)
-            if not quiet(record, self._settings.quiet_seconds, self._runtime.clock(), grew=began):
-                continue
-            slot = scope.index.slot if scope.index else None
-            if slot not in calm:
-                calm[slot] = self._calm(slot)
-            if calm[slot]:
-                # Older entries of an index that has grown come to their places first.
-                target = record.count if record.former else record.count // 2
-                reports.append(self._resize(scope, target, "quiet for long", 0.0))
-        return reports
-
-    def _calm(self, slot: str | None) -> bool:
-        """Whether the table or index was never throttled: the record of a partition at its ceiling is quiet too."""
-        return self._load is None or self._load.calm(self._settings.quiet_seconds, index=slot) is True
 
     def _without_reason(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
         """Decide about a throttle without a known reason by how busy the table is."""
@@ -207,7 +165,9 @@ class Growth:
         except DynashardError as error:
             # Nothing was decided, so it is not left alone for as long as after a resize.
             self._recheck(scope.key)
-            self._report_resize(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
+            self._requester.report(
+                GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}"
+            )
         except BaseException:
             # The caller was cancelled, so nothing may have been decided here either.
             self._recheck(scope.key)
@@ -229,10 +189,10 @@ class Growth:
             return
         except DynashardError as error:
             reason = f"{scope.key} is hot, and waits to be narrowed, which could not be taken back: {error}"
-            self._report_resize(GrowthEvent.FAILED, scope, reason)
+            self._requester.report(GrowthEvent.FAILED, scope, reason)
             return
         reason = f"{scope.key} is hot: it keeps its {state.count} shards, {state.target} of which it was to keep"
-        self._report_resize(GrowthEvent.WITHDRAWN, scope, reason)
+        self._requester.report(GrowthEvent.WITHDRAWN, scope, reason)
 
     def _hot_scope(self, entity: EntityDefinition[Any], partition: str | None, place: Place) -> Scope | None:
         """Return what a hot place belongs to; None, with a report, if that is unknown."""
@@ -259,7 +219,7 @@ class Growth:
             self._runtime.sleep(self._cooldowns.drawn_wait())
             # Others may have decided during the wait, on more requests: theirs must take effect before the next.
             if self._read(scope) != state:
-                self._report_resize(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
+                self._requester.report(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return
         evidence = self._evidence(scope, place, state.count)
         if evidence is not None and enough(evidence):
@@ -267,7 +227,7 @@ class Growth:
             return
         if state.count >= supply.most_shards:
             reason = f"{scope.key} is hot, but a count of {state.count} can use all that there is: {supply.remedy}"
-            self._report_resize(GrowthEvent.LIMIT, scope, reason)
+            self._requester.report(GrowthEvent.LIMIT, scope, reason)
             return
         target, why = max(1, state.count) * 2, "a key range is hot"
         if evidence is not None:
@@ -277,7 +237,7 @@ class Growth:
             target = target_count(evidence, ceiling=min(ceiling, supply.most_shards), moves=moves)
             why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"
             why += f", and {evidence.retried:,} executed after retries" if evidence.retried else ""
-        self._resize(scope, target, why, creating_share(evidence, place))
+        self._requester.resize(scope, target, why, creating_share(evidence, place))
 
     def _declined(self, scope: Scope, state: CountState) -> bool:
         """Whether a resize would take too long, as the worker has found not long ago; reports it."""
@@ -288,7 +248,7 @@ class Growth:
             f"{scope.key} is hot, and {state.target} shards were needed; but {state.declined}. "
             f"An operator decides: `dynashard reshard start {arguments_of(scope)} --to {state.target}`"
         )
-        self._report_resize(GrowthEvent.TOO_LONG, scope, reason, state.target)
+        self._requester.report(GrowthEvent.TOO_LONG, scope, reason, state.target)
         return True
 
     def _resizable(self, scope: Scope) -> CountState | None:
@@ -296,14 +256,14 @@ class Growth:
         shards = scope.shards
         if shards is None or not shards.rule.powers_of_two:
             remedy = f"{shards.placement} counts never change" if shards else "declare shards"
-            self._report_resize(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            self._requester.report(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return None
         state = self._read(scope)
         if (state.count == UNSHARDED and scope.time is None) or state.count * 2 > shards.max:
             remedy = f"it has {state.count} shards, its ceiling is {shards.max}: declare a higher max"
             if state.count == UNSHARDED:
                 remedy = f"it is unsharded still: start its reshard to {shards.count}"
-            self._report_resize(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            self._requester.report(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return None
         return state
 
@@ -340,22 +300,6 @@ class Growth:
         seconds = min(self._settings.cooldown_seconds, _RECHECK_SECONDS)
         self._cooldowns.begin(key, self._runtime.clock() + seconds)
 
-    def _resize(self, scope: Scope, target: int, why: str, creating: float) -> Report:
-        """Request a count, or only report that in a dry run. `creating` is as of `RequestCount`."""
-        request = f"{scope.key} to {target} shards: {why}"
-        if self._settings.mode == "dry_run":
-            return self._report_resize(GrowthEvent.WOULD_ASK, scope, f"dry run: {request}", target)
-        try:
-            self._request(scope, target, creating)
-        except TopologyChangedError:
-            return self._report_resize(GrowthEvent.LOST, scope, f"another process has changed {scope.key}", target)
-        except ReshardRefusedError as error:
-            event = GrowthEvent.CANNOT if error.reason == TOO_MANY_EPOCHS else GrowthEvent.REFUSED
-            return self._report_resize(event, scope, f"{request}; refused: {error}", target)
-        except DynashardError as error:
-            return self._report_resize(GrowthEvent.FAILED, scope, f"{request}; failed: {error}", target)
-        return self._report_resize(GrowthEvent.ASKED, scope, request, target)
-
     def _too_early(self, evidence: Evidence) -> bool:
         """Whether a decision waits for more requests: half of the longest random wait, all of it for few requests.
 
@@ -371,9 +315,3 @@ class Growth:
     ) -> None:
         if self._cooldowns.claim(f"{event} {entity.name} {index} {cause}", self._settings.cooldown_seconds):
             self._report(Report(event, entity.name, None, index, reason))
-
-    def _report_resize(self, event: GrowthEvent, scope: Scope, reason: str, target: int | None = None) -> Report:
-        slot = scope.index.slot if scope.index else None
-        report = Report(event, scope.entity.name, scope.partition, slot, reason, target)
-        self._report(report)
-        return report

@@ -1,4 +1,4 @@
-"""Connect the growth policy to the topology table: it reads records there, and requests resizes as an operator does."""
+"""Connect the policies to the topology table: they read records there, and request resizes as an operator does."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -8,7 +8,8 @@ from dynashard.errors import ConfigurationError
 from dynashard.growth.demand import Demand
 from dynashard.growth.policy import Growth
 from dynashard.growth.settings import GrowthSettings, LoadSource
-from dynashard.growth.terms import CountState, GrowthEvent, Report
+from dynashard.growth.shrinking import Shrinking
+from dynashard.growth.terms import CountState, GrowthEvent, Report, RequestCount
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.resize import Resize
@@ -27,7 +28,6 @@ def growth_of(
     load: LoadSource | None = None,
     demand: Demand | None = None,
     report: Callable[[Report], None] = lambda _: None,
-    cause: str = "throttle",
 ) -> Growth:
     """Return the growth policy of a process; a `Dynashard` reports throttles to its `throttled`.
 
@@ -38,19 +38,12 @@ def growth_of(
         load: as of `Growth`.
         demand: as of `Growth`; what a `CountingTransport` under that `Dynashard` fills.
         report: as of `Growth`.
-        cause: the cause that the status of a resize names.
 
     Cost: none. A throttle costs what `Growth.throttled` does: reading a count is 1 round trip and at most 2 read units;
     a request costs what `Resharder.start` does. Items are not counted first: that would read a hot partition through.
     """
-
-    def request(scope: Scope, target: int, creating: float) -> None:
-        # A hot index grows for new entries alone. When it is quiet, there is time to rewrite the others.
-        rewrite = True if scope.index is not None and cause == "quiet" else None
-        resharder.start(scope, target, cause=cause, survey=False, creating=creating, rewrite=rewrite)
-
     return Growth(
-        request,
+        _requests_of(resharder, "throttle"),
         lambda scope: _state_of(resharder.topology, scope),
         runtime=resharder.runtime,
         settings=settings,
@@ -73,9 +66,9 @@ def shrink_quiet(
 
     Args:
         resharder: takes the requests; the partitions and indexes of its entities are looked at.
-        settings: as of `Growth`.
-        load: as of `Growth`.
-        report: as of `Growth`.
+        settings: as of `Shrinking`.
+        load: as of `Shrinking`.
+        report: as of `Shrinking`.
 
     Returns:
         The reports.
@@ -83,7 +76,7 @@ def shrink_quiet(
     Raises:
         EngineError: the topology table cannot be read.
 
-    Cost: a Scan of the topology table for each family, and what `Growth.shrink` costs. Nothing with the mode off.
+    Cost: a Scan of the topology table for each family, and what `Shrinking.shrink` costs. Nothing with the mode off.
     """
     if settings.mode == "off":
         return []
@@ -102,8 +95,19 @@ def shrink_quiet(
                 if _belongs(record, known):
                     yield record
 
-    growth = growth_of(resharder, settings=settings, load=load, report=collect, cause="quiet")
-    return growth.shrink(records(), known)
+    request, clock = _requests_of(resharder, "quiet"), resharder.runtime.clock
+    return Shrinking(request, clock=clock, settings=settings, load=load, report=collect).shrink(records(), known)
+
+
+def _requests_of(resharder: Resharder, cause: str) -> RequestCount:
+    """Return what requests counts for a cause, which the status of a resize names."""
+
+    def request(scope: Scope, target: int, creating: float) -> None:
+        # A hot index grows for new entries alone. When it is quiet, there is time to rewrite the others.
+        rewrite = True if scope.index is not None and cause == "quiet" else None
+        resharder.start(scope, target, cause=cause, survey=False, creating=creating, rewrite=rewrite)
+
+    return request
 
 
 def _state_of(topology: TopologyTable, scope: Scope) -> CountState:
