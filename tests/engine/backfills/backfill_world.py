@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dynashard import definition
+from dynashard import Entity, definition
 from dynashard.backfills import Backfill, IndexBuild, Migration, Options
 from dynashard.resharding.scope import Family
 from dynashard.runtime import Runtime
@@ -21,13 +21,21 @@ def filled(world: Moving, count: int) -> None:
     world.of(OldPart).batch_write(put=parts)
 
 
-def backfill_of(world: Moving, kind: str, wire: Transport, options: Options = DEFAULT) -> Backfill:
-    """Return the migration to version 2, or the build of an index with this name."""
+def backfill_of(
+    world: Moving,
+    kind: str,
+    wire: Transport,
+    options: Options = DEFAULT,
+    *,
+    model: type[Entity] = NewPart,
+    beside: type[Entity] | None = None,
+) -> Backfill:
+    """Return the migration to version 2, or the build of an index with this name, of a model in a family."""
     topology = LeasedTopology(wire, world.topology, lease=30.0)
     runtime = Runtime(world.clock, world.sleep)
     store = Dynashard(wire, table=world.table, topology=topology, cursor_keys=["k" * 16], runtime=runtime).store
-    entity = definition(NewPart)
-    family = Family([entity])
+    entity = definition(model)
+    family = Family([entity] if beside is None else [entity, definition(beside)])
     if kind == "migrate":
         return Backfill(store, world.topology, Migration(store, entity, family), options)
     return Backfill(store, world.topology, IndexBuild(store, entity, family, entity.indexes[kind]), options)

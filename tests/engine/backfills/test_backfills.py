@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from dynashard import Key, Registry, definition
+from dynashard import Index, Key, Registry, Shards, definition
 from dynashard.backfills import Backfill, Options, Report
 from dynashard.entity import Entity
 from dynashard.errors import NotFoundError
 from dynashard.resharding import Scope
 from dynashard.testing.faults import FaultyTransport, lost_answer
 from dynashard.transport import Transport
-from dynashard_checks.changed_models.entities import TENANT, NewPart
+from dynashard_checks.changed_models.entities import TENANT, NewPart, divided
 from tests.engine.backfills.backfill_world import backfill_of, filled
 from tests.engine.resharding.resharding_world import Moving, moving_world
 
@@ -29,8 +29,23 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
         yield made
 
 
-def backfill(world: Moving, kind: str = "migrate", transport: Transport | None = None, **options: Any) -> Backfill:
-    return backfill_of(world, kind, transport or world.inner, replace(FAST, **options))
+def backfill(
+    world: Moving,
+    kind: str = "migrate",
+    transport: Transport | None = None,
+    model: type[Entity] = NewPart,
+    beside: type[Entity] | None = None,
+    **options: Any,
+) -> Backfill:
+    wire, chosen = transport or world.inner, replace(FAST, **options)
+    return backfill_of(world, kind, wire, chosen, model=model, beside=beside)
+
+
+def begun(world: Moving, *, kind: str = "migrate", model: type[Entity] = NewPart) -> Report:
+    """Run a backfill that is killed after its first report."""
+    stopped: list[Report] = []
+    slow = backfill(world, kind, model=model, seconds=0.01, write_units=100.0)
+    return slow.run(stopped.append, lambda: bool(stopped))
 
 
 def versions(world: Moving) -> list[str]:
@@ -57,9 +72,8 @@ def test_a_migration_stores_all_items_in_the_present_form_and_changes_no_field(w
 
 def test_a_migration_that_was_killed_goes_on_where_it_was(world: Moving) -> None:
     filled(world, 45)
-    stopped: list[Report] = []
 
-    first = backfill(world, seconds=0.01, write_units=100.0).run(stopped.append, lambda: bool(stopped))
+    first = begun(world)
     written = versions(world).count("2")
     then = backfill(world).run()
 
@@ -140,6 +154,25 @@ def test_an_index_says_that_it_may_lack_items_until_it_is_built_and_all_are_migr
     assert things.list(PART).complete
 
 
+def test_an_index_is_complete_for_the_version_before_a_migration_that_was_rolled_back(world: Moving) -> None:
+    class Newer(
+        Entity,
+        name=definition(NewPart).name,
+        key=Key("{tenant}", "{id}"),
+        shards=Shards(2),
+        version=3,
+        upgrade={1: divided, 2: lambda values: values},
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+
+    backfill(world, "by_amount").run()
+
+    assert backfill(world, model=Newer).run().complete
+    assert world.of(NewPart).list(PART, index="by_amount").complete
+
+
 def test_an_index_build_writes_only_what_is_missing_or_wrong(world: Moving) -> None:
     things = world.of(NewPart)
     things.batch_write(put=[NewPart(**PART, id=str(n), first="a", last="b", amount=n) for n in range(6)])
@@ -152,6 +185,84 @@ def test_an_index_build_writes_only_what_is_missing_or_wrong(world: Moving) -> N
 
     assert (report.complete, report.written) == (True, 2)
     assert [each.amount for each in world.of(NewPart).list(PART, index="by_amount", order="ordered")] == list(range(6))
+
+
+def test_a_build_with_other_templates_begins_anew_after_a_killed_one(world: Moving) -> None:
+    class ByFirst(
+        Entity,
+        name=definition(NewPart).name,
+        key=Key("{tenant}", "{id}"),
+        shards=Shards(2),
+        indexes=[Index("GSI2", "by_amount", partition="{tenant}", sort="{first}", backfill=True)],
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+        first: str
+
+    world.of(ByFirst).batch_write(put=[ByFirst(**PART, id=f"{n:03d}", first=f"{n:03d}") for n in range(45)])
+    before = [{name: value for name, value in item.items() if "GSI" not in name} for item in world.raw()]
+    for item in before:
+        world.put({**item, "amount": {"N": "7"}, "last": {"S": "b"}, "Ver": {"N": "2"}})
+
+    killed = begun(world, kind="by_amount")
+    for item in before:
+        world.put(item)
+    built = backfill(world, "by_amount", model=ByFirst).run()
+
+    assert 0 < killed.written < 45
+    assert (built.complete, built.written) == (True, 45)
+    assert len(world.of(ByFirst).list(PART, index="by_amount", limit=100)) == 45
+
+
+def test_a_killed_build_goes_on_after_a_resize_that_moves_nothing(world: Moving) -> None:
+    class Log(
+        Entity,
+        name="log.v1.Log",
+        key=Key("{tenant}", "{id}"),
+        shards=Shards(start=2, placement="random"),
+        indexes=[Index("GSI2", "by_id", partition="{tenant}", sort="{id}", backfill=True)],
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+
+    world.of(Log).batch_write(put=[Log(**PART, id=f"{n:03d}") for n in range(45)])
+    for item in world.raw():
+        world.put({name: value for name, value in item.items() if "GSI" not in name})
+    killed = begun(world, kind="by_id", model=Log)
+    resharder, logs = world.on(world.inner, entities=[Log]), Scope(definition(Log))
+    resharder.start(logs, 4)
+    world.finish(logs, resharder)
+
+    built = backfill(world, "by_id", model=Log).run()
+
+    assert 0 < killed.written < 45
+    assert (built.complete, built.written, built.rounds) == (True, 45, 1)
+
+
+def test_a_build_leaves_rows_without_a_type_to_the_entity_of_their_sort_keys(world: Moving) -> None:
+    class Bill(Entity, name="shop.v1.Bill", key=Key("{tenant}", "bill#{id}", "shop"), registry=Registry()):
+        tenant: str
+        id: str
+
+    class Order(
+        Entity,
+        name="shop.v1.Order",
+        key=Key("{tenant}", "order#{id}", "shop"),
+        indexes=[Index("GSI1", "by_id", partition="{tenant}", sort="{id}", backfill=True)],
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+
+    for sort in ("bill#1", "order#2"):
+        world.put({"PK": {"S": f"shop:{TENANT}"}, "SK": {"S": sort}, "tenant": {"S": TENANT}, "id": {"S": sort[-1]}})
+
+    report = backfill(world, "by_id", model=Order, beside=Bill).run()
+
+    assert (report.written, report.unfit) == (1, ())
+    assert [item["SK"]["S"] for item in world.raw() if "GSI1PK" in item] == ["order#2"]
 
 
 def test_a_migration_leaves_other_entities_alone(world: Moving) -> None:

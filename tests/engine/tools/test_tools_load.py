@@ -381,7 +381,7 @@ def test_a_dry_run_needs_no_running_stack(command_line: CommandLine, tenant: str
     assert checked.out.endswith(" 0 write units, 0 lines refused\n")
 
 
-def test_a_dry_run_of_an_unfinished_load_looks_at_the_whole_file(
+def test_a_dry_run_of_an_unfinished_load_looks_at_the_whole_file_or_with_resume_at_the_rest(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:
     file = command_line.file("users.jsonl", user(0), "{}")
@@ -390,8 +390,10 @@ def test_a_dry_run_of_an_unfinished_load_looks_at_the_whole_file(
     kept = state_of(file).read_bytes()
 
     checked = command_line.run("load", "users", file, "--tenant", tenant, "--dry-run", "--json")
+    rest = command_line.run("load", "users", file, "--tenant", tenant, "--dry-run", "--resume", "--json")
 
     assert (checked.status, checked.summary["items"]) == (0, 2)
+    assert (rest.status, rest.summary["items"]) == (0, 1)
     assert state_of(file).read_bytes() == kept
     assert emails_of(users, tenant) == expected(1)
 

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from domain.samples.contacts import Channel, ContactMethod
+from dynashard.schema import EXPIRES_AT
 from dynashard.transport.interface import Wire
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import delete, put, report, stored
@@ -118,6 +119,17 @@ def test_verification_finds_and_mends_what_does_not_agree(world: ReshardWorld) -
     status, found = report(world)
     assert (status, found["others"], kinds(found)) == (0, 0, {})
     assert len(rows(world, RESERVATION)) == 2
+
+
+def test_a_reservation_that_has_expired_is_not_left_over(world: ReshardWorld) -> None:
+    world.layer().collection(ContactMethod).create(method("deleted"))
+    delete(world, stored(world, lambda row: row["SK"]["S"] == "cm_deleted"))
+    [row] = rows(world, RESERVATION)
+    put(world, {**row, EXPIRES_AT: {"N": "1"}})
+
+    status, found = report(world, "--only", "unique")
+
+    assert (status, kinds(found)) == (0, {})
 
 
 def test_verification_names_items_that_have_the_same_value(world: ReshardWorld) -> None:

@@ -169,6 +169,16 @@ def test_neighbours_share_their_rows() -> None:
     assert len(packs[0].rows) == 7
 
 
+def test_a_pack_is_as_full_as_a_transaction_in_which_every_row_takes_two_writes() -> None:
+    beats = [Beat(tenant="abc", song=f"{n:02d}", at=NOON, id="1") for n in range(28)]
+
+    packs = list(packed(BEATS, beats))
+
+    # Each item has three rows of its song, and all share that of the month.
+    assert [(len(pack.items), len(pack.rows)) for pack in packs] == [(14, 43), (14, 43)]
+    assert MOST_WRITES == 14 + 2 * 43
+
+
 def test_items_that_add_zero_are_left_out() -> None:
     quiet = roll_ups(add=lambda beat: {"loud": beat.loud})
     beats = [Beat(tenant="abc", song="one", at=NOON, id=str(loud), loud=loud) for loud in (0, 1)]

@@ -146,6 +146,13 @@ def test_a_csv_file_in_another_encoding_is_refused_at_its_header(encoding: str) 
         csv_rows("id,email\n1,a@b\n".encode(encoding))
 
 
+@pytest.mark.parametrize("longest", [12, 11])
+def test_a_line_may_be_as_long_as_the_longest_with_its_end(longest: int) -> None:
+    [row] = rows(Lines(BytesIO(b'{"id": "1"}\n'), longest=longest), "jsonl", COLUMNS)
+
+    assert (row.fields, row.final) == (({"id": "1"}, False) if longest == 12 else (None, True))
+
+
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
 def test_an_endless_line_ends_the_reading_without_being_kept_in_memory(file_format: str) -> None:
     first = b"id\n1\n" if file_format == "csv" else b'{"id": "1"}\n'
