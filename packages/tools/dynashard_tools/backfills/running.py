@@ -61,7 +61,7 @@ def run_backfill(
     ):
         report = backfill.run(lambda now: work.advance(*_shown(now)), restart=restart)
         units = work.units
-        other = needs() if report.complete else None
+        other = needs()
     show(
         {"entity": entity.name, **summary(report, other), **{name: round(number, 1) for name, number in units.items()}},
         *[f"left as it is: {each.key}: {each.problem}" for each in report.unfit],
