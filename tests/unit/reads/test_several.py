@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from dynashard.reads.allowance import Allowance
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.dedup import MEMORY, SETTLING, Dedup
 from dynashard.reads.fetch import Fetch
@@ -142,6 +144,42 @@ def test_every_item_of_all_partitions_is_listed_once_by_round_robin(
         state = [encode_positions(*each) for each in zip(after, world.partitions, strict=True)]
 
     assert sorted(map(str, listed)) == sorted(map(str, world.wanted()))
+
+
+def two_partitions() -> World:
+    """Two partitions of one shard with three items each, whose Queries answer one item."""
+    transport = MemoryTransport(None, Random(1), cut=1)
+    transport.store([table_row(f"p{part}:0", f"k{part}{number}") for part in range(2) for number in range(3)])
+    return World(transport, [1, 1], [], Random(1), None)
+
+
+def keys_of(rows: Sequence[Wire]) -> list[str]:
+    return [row["SK"]["S"] for row in rows]
+
+
+def test_a_page_without_requests_left_leaves_the_turn_to_the_next_partition() -> None:
+    world = two_partitions()
+    short = world.fetch(forward=True)
+    short.allowance = Allowance(1)
+
+    first, state = list_by_shard(short, None, limit=2, in_turn=True)
+    second, _ = list_by_shard(world.fetch(forward=True), state, limit=1, in_turn=True)
+
+    assert keys_of([*first, *second]) == ["k00", "k10"]
+
+
+def test_a_page_that_is_overtaken_goes_on_with_the_partition_whose_turn_it_is() -> None:
+    world = two_partitions()
+    first, state = list_by_shard(world.fetch(forward=True), None, limit=1, in_turn=True)
+    fetch = world.fetch(forward=True)
+    now = fetch.layouts()
+    ended = [replace(layout, expires=0.0, signature="before") for layout in now]
+    looks = iter([ended])
+    fetch.layouts = lambda: next(looks, now)
+
+    second, _ = list_by_shard(fetch, state, limit=1, in_turn=True)
+
+    assert keys_of([*first, *second]) == ["k00", "k10"]
 
 
 @st.composite
