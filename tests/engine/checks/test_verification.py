@@ -210,6 +210,18 @@ def test_a_changing_partition_is_named_and_its_markers_are_kept(world: Moving, s
     assert (verified(world).total, verified(world).changing) == (0, set())
 
 
+def test_entries_that_a_resize_of_their_index_has_yet_to_rewrite_are_left_to_it(world: Moving) -> None:
+    world.fill(Thing, 30, colour=lambda _: "red")
+    by_colour = index(Thing, "by_colour")
+    world.resharder.start(by_colour, 8, rewrite=True)
+    world.until(by_colour, "move")
+    before = world.raw()
+
+    report = verified(world, mend=True)
+
+    assert (report.total, world.raw()) == (0, before)
+
+
 def test_a_fault_that_disappears_meanwhile_is_not_reported(world: Moving) -> None:
     changed(world)
     [late] = strays(Thing, 4, 8, 1)
@@ -218,6 +230,15 @@ def test_a_fault_that_disappears_meanwhile_is_not_reported(world: Moving) -> Non
     gone = meanwhile("GetItem", lambda: world.inner.call("DeleteItem", {"TableName": world.table, "Key": key}))
 
     assert verified(world, transport=FaultyTransport(world.inner, [gone])).total == 0
+
+
+def test_items_that_a_resize_moves_after_their_record_was_read_are_right(world: Moving) -> None:
+    world.fill(Thing, 100)
+    moved = FaultyTransport(world.inner, [meanwhile("Scan", lambda: world.resize(ABC, 8), nth=3)])
+
+    report = verifier(world, moved, ReadPace(1e6, clock=world.clock, sleep=world.sleep)).run()
+
+    assert (report.total, moved.waiting) == (0, [])
 
 
 def test_an_item_changed_during_its_repair_is_not_overwritten(world: Moving) -> None:

@@ -249,6 +249,8 @@ def test_random_placement_grows_without_moving_anything(world: Moving) -> None:
 def test_random_placement_shrinks_when_the_removed_shards_are_empty(world: Moving, scope: Any) -> None:
     late = datetime.fromtimestamp(world.clock.now + 3600, UTC)
     world.fill(Event, 20, until=lambda _: late)
+    # Other entities have shards with such numbers too.
+    world.fill(Thing, 20)
     world.resharder.start(scope, 1)
 
     for _ in range(5):
