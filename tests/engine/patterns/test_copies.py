@@ -226,6 +226,18 @@ def test_a_source_that_changes_meanwhile_is_read_again(
     assert world.stored() == ({} if fate == "gone" else {"bob": "b", "cyd": "b"})
 
 
+def test_copies_go_although_their_source_came_and_went_meanwhile(world: World) -> None:
+    world.case("a", "ada")
+    PARTS.materializer(world.db()).carry(KEY)
+    world.db().collection(Case).delete(KEY)
+    come = meanwhile("TransactWriteItems", lambda: world.case("b", "bob"))
+    go = meanwhile("GetItem", lambda: world.db().collection(Case).delete(KEY), nth=2)
+
+    drift = PARTS.materializer(world.db([come, go])).carry(KEY)
+
+    assert (world.faulty.waiting, world.stored(), drift.extra) == ([], {}, 1)
+
+
 @pytest.mark.parametrize("fate", ["changed", "gone"])
 def test_a_slow_writer_does_not_overwrite_newer_copies(world: World, fate: str) -> None:
     world.case("a", "ada", "bob")
@@ -341,6 +353,15 @@ def test_repair_corrects_drifted_copies_and_then_finds_nothing(world: World) -> 
     assert (last.sources, last.copies, last.drift) == (3, 6, Drift())
     assert world.repaired().drift == Drift(extra=1)
     assert world.repaired().drift == Drift()
+
+
+def test_repair_does_not_judge_rows_without_a_type_under_other_keys(world: World) -> None:
+    world.case("a", "ada")
+    world.wire.call("PutItem", {"TableName": world.table, "Item": {"PK": {"S": "config"}, "SK": {"S": "v1"}}})
+
+    repaired = world.repaired()
+
+    assert (repaired.sources, repaired.unfit) == (1, 0)
 
 
 class Foreign(Entity, name="copies.v1.Case", key=Key("{tenant}", "{id}"), shards=Shards(4), registry=Registry()):

@@ -208,6 +208,19 @@ def test_half_an_edge_is_completed_or_removed(world: World, fans: EdgeStore[Any]
     assert fans.count(TENANT, USER) == fans.count(TENANT, ACTOR, "backward") == (operation == "add")
 
 
+def test_half_an_edge_that_is_completed_during_its_removal_is_removed_whole(world: World, fans: EdgeStore[Any]) -> None:
+    fans.add(TENANT, USER, ACTOR)
+    for item in world.raw():
+        if item["SK"]["S"] == "FANNED_BY.User.9" or ("count" in item and item["way"]["S"] == "FANNED_BY"):
+            world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
+    world.faults(meanwhile("TransactWriteItems", lambda: fans.add(TENANT, USER, ACTOR), nth=2))
+
+    edges_of(world).remove(TENANT, USER, ACTOR)
+
+    assert fans.find(TENANT, USER, ACTOR) is None
+    agree(world)
+
+
 @pytest.mark.parametrize("lost", ["FAN_OF.Actor.5", "FANNED_BY.User.9"])
 def test_an_addition_completes_half_an_edge_as_the_edge_was_added(
     world: World, fans: EdgeStore[Any], lost: str

@@ -1,6 +1,6 @@
 """Roll-ups equal the sums of their items under any fault of stream and network."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
 from threading import Barrier, Thread
@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard import Dynashard, Entity, EntityDefinition, Key, RetryPolicy
-from dynashard.errors import DynashardError
+from dynashard.errors import DynashardError, InvalidValueError
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import (
     Fault,
     FaultyTransport,
+    Send,
     conflict,
     lost_answer,
     lost_request,
@@ -24,7 +25,7 @@ from dynashard.testing.faults import (
     throttled,
 )
 from dynashard.topology import DeclaredTopology, Phase, Topology, View
-from dynashard.transport import Transport
+from dynashard.transport import Transport, Wire
 from dynashard_patterns.changes import Change
 from dynashard_patterns.rollups import ItemCounter, Level, RollUpRepair, Tally
 from dynashard_patterns.rollups.declaration import Counted
@@ -121,6 +122,20 @@ def test_batches_in_any_order_and_split_count_each_item_once(
         counters[who].handle(changes([each.model_copy(update={"tenant": tenant}) for each in batch]))
 
     assert stored_sums(db, tenant=tenant) == truth(beats)
+
+
+def test_the_first_of_several_failures_is_raised(wire: Transport, shared: str) -> None:
+    reasons = iter(["first", "second"])
+
+    def refuse(_send: Send, _request: Mapping[str, Any]) -> Wire:
+        raise InvalidValueError(next(reasons))
+
+    tenant = next(TENANTS)
+    once = counter(opened(FaultyTransport(wire, [Fault("TransactWriteItems", refuse, nth=None)]), shared))
+
+    with pytest.raises(InvalidValueError, match="first"):
+        once.count([beat(n, song=f"song {n}", tenant=tenant) for n in range(28)])
+    assert next(reasons, None) is None
 
 
 FAULTS = [lost_request, lost_answer, repeated, throttled, conflict]

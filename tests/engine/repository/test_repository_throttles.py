@@ -8,6 +8,7 @@ import pytest
 from dynashard.errors import KeyRangeThrottledError, ThrottledError, UnprocessedError
 from dynashard.testing.faults import conflict, lost_request, throttled, unprocessed
 from dynashard.topology import Phase
+from dynashard.transactions import Create, Transaction
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World, key, person
 
@@ -46,6 +47,16 @@ def test_a_throttled_transaction_is_reported(world: World) -> None:
         world.notes.create(Note(**NOTE))
 
     assert world.throttles == [("test.v1.Note", "test.v1.Note:abc", refused.value)]
+
+
+def test_a_transaction_that_is_throttled_again_and_again_is_given_up_long_before_a_conflict_is(world: World) -> None:
+    world.retry_seconds = 1e6
+    sent = world.faults(throttled("TransactWriteItems", nth=None))
+
+    with pytest.raises(ThrottledError):
+        Transaction(world.store, [Create(Note(**NOTE))]).run()
+
+    assert sent.sent("TransactWriteItems") == 4
 
 
 def test_retried_throttles_and_other_failures_are_not_reported(world: World) -> None:

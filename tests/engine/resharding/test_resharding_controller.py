@@ -78,6 +78,11 @@ def test_settling_leaves_lagging_reads_time_to_see_the_last_move(world: Moving) 
     world.until(ABC, "settle", lagging)
 
     assert world.record(ABC.key).since >= moved + 5.0
+    while world.step(ABC.key, lagging).kind != "work":
+        pass
+    settled = world.clock.now
+    world.until(ABC, "sweep", lagging)
+    assert world.record(ABC.key).since >= settled + 5.0
     assert world.finish(ABC, lagging).count == 8
     assert world.misplaced(Thing, 8) == []
 

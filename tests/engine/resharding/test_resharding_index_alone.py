@@ -132,6 +132,18 @@ def test_older_entries_are_rewritten_when_that_is_asked_for(world: Moving) -> No
     assert ids(world.of(Thing), "round_robin") == [f"{n:04d}" for n in range(40)]
 
 
+def test_a_resize_that_rewrites_brings_entries_from_before_the_index_was_sharded_to_their_places(
+    world: Moving,
+) -> None:
+    world.fill(Thing, 20, colour=lambda _: "red")
+    for item in world.raw():
+        world.put({**item, "GSI2PK": {"S": item["GSI2PK"]["S"].rpartition(":")[0]}})
+
+    world.resize(scope(), 16, rewrite=True)
+
+    assert places(world) == {name: place(name, 16) for name in places(world)}
+
+
 def test_a_resize_that_rewrites_brings_entries_of_all_counts_to_their_places(world: Moving) -> None:
     world.fill(Thing, 20, colour=lambda _: "red")
     world.resize(scope(), 4)

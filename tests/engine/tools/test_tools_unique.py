@@ -6,7 +6,9 @@ import orjson
 import pytest
 
 from domain.samples.contacts import Channel, ContactMethod
+from dynashard.entity.uniqueness import kinds_of
 from dynashard.schema import EXPIRES_AT
+from dynashard.transactions.reservation_repair import ReservationRepair
 from dynashard.transport.interface import Wire
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import delete, put, report, stored
@@ -130,6 +132,30 @@ def test_a_reservation_that_has_expired_is_not_left_over(world: ReshardWorld) ->
     status, found = report(world, "--only", "unique")
 
     assert (status, kinds(found)) == (0, {})
+
+
+def test_a_reservation_whose_owner_has_come_back_is_not_freed(world: ReshardWorld) -> None:
+    methods = world.layer().collection(ContactMethod)
+    methods.create(method("back"))
+    delete(world, stored(world, lambda row: row["SK"]["S"] == "cm_back"))
+    repair = ReservationRepair(world.layer().store, methods.entity)
+    [(place, owner)] = repair.left_over(rows(world, RESERVATION)).items()
+    methods.create(method("back"))
+
+    freed = repair.free(place, kinds_of(methods.entity)[RESERVATION], owner)
+
+    assert not freed
+    assert len(rows(world, RESERVATION)) == 1
+
+
+def test_many_reservations_without_items_are_all_found(world: ReshardWorld) -> None:
+    world.layer().collection(ContactMethod).create(method("deleted"))
+    delete(world, stored(world, lambda row: row["SK"]["S"] == "cm_deleted"))
+    [row] = rows(world, RESERVATION)
+    for number in range(149):
+        put(world, {**row, "PK": {"S": f"{row['PK']['S']}{number}"}})
+
+    assert kinds(report(world, "--only", "unique")[1]) == {"reservation": 150}
 
 
 def test_verification_names_items_that_have_the_same_value(world: ReshardWorld) -> None:
