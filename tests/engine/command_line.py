@@ -112,6 +112,17 @@ class CommandLine:
                 text=True,
             )
 
+    def in_a_shell(self, redirection: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command as a process whose streams a shell redirects, such as `<&-`."""
+        return subprocess.run(  # noqa: S603 - our own program
+            ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-c", _PROGRAM, *arguments],
+            cwd=ROOT,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
     def file(self, name: str, *lines: str | Mapping[str, Any]) -> Path:
         """Write a file of these lines, with mappings as JSON."""
         path = self.folder / name

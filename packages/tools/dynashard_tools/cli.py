@@ -14,6 +14,7 @@ from dynashard_tools.interrupts import not_lost
 
 def main() -> None:
     """Run a command. An error is printed as one line; the exit status is 0 only on success."""
+    _open_closed_streams()
     try:
         with not_lost():
             importable(backend_root())
@@ -31,6 +32,13 @@ def main() -> None:
     except KeyboardInterrupt:
         # Commands that have begun say what they have done.
         _end("interrupted; nothing was done", INTERRUPTED)
+
+
+def _open_closed_streams() -> None:
+    """Let what a shell has closed (`<&-`, `>&-`) be empty: Python has None there, and files would get their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
 
 
 def _commands() -> Callable[..., object]:

@@ -96,3 +96,22 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     )
 
     assert ended.stdout == "users\n", ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirection", "arguments", "status", "out"),
+    [
+        ("<&-", ("load", "users", "-", "--format", "jsonl", "--tenant", "abc"), 0, "loaded 0 users"),
+        (">&-", ("list", "users", "tenant_id=nobody"), 0, ""),
+        ("2>&-", ("list", "nothing"), 1, ""),
+    ],
+    ids=["input", "output", "errors"],
+)
+def test_a_stream_that_the_shell_has_closed_is_empty(
+    command_line: CommandLine, redirection: str, arguments: tuple[str, ...], status: int, out: str
+) -> None:
+    ended = command_line.in_a_shell(redirection, *arguments)
+
+    assert (ended.returncode, ended.stderr) == (status, "")
+    assert ended.stdout.startswith(out)
+    assert out or not ended.stdout
