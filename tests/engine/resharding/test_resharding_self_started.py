@@ -66,6 +66,7 @@ def test_a_long_change_that_starts_by_itself_is_declined_and_nothing_moves(world
     ended = world.finish(partition(Thing), worker)
 
     assert (ended.count, ended.target, ended.busy, ended.moved) == (4, None, False, 0)
+    assert ended.taken_back == (2 if cause == "quiet" else 8)
     assert ended.declined is not None
     assert "by itself it may take at most 4 minutes" in ended.declined
     assert world.marks() == []
@@ -80,7 +81,7 @@ def test_the_same_resize_begins_if_an_operator_starts_it(world: Moving) -> None:
     world.resharder.start(partition(Thing), 8)
 
     ended = world.finish(partition(Thing), worker)
-    assert (ended.count, ended.declined) == (8, None)
+    assert (ended.count, ended.declined, ended.taken_back) == (8, None, None)
 
 
 def test_a_throttle_of_the_count_of_items_delays_the_judgement_and_declines_nothing(world: Moving) -> None:

@@ -126,3 +126,13 @@ def test_the_local_stack_shows_what_has_grown_because_of_throttles(world: Reshar
     assert shown[1] == "no shard count is changing"
     assert shown[2].startswith(f"user.v1.User {TENANT}: 32 shards; stable")
     assert shown[2].endswith("Z because of throttles")
+
+
+def test_the_local_stack_shows_no_growth_that_was_taken_back(world: ReshardWorld) -> None:
+    scope = Scope(definition(User), f"user.v1.User:{TENANT}")
+    world.resharder().start(scope, 32, cause="throttle", survey=False)
+    world.resharder().abort(scope)
+
+    shown = world.run("hot").out.splitlines()
+
+    assert shown[1:] == ["no shard count is changing"]

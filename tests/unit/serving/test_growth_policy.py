@@ -17,7 +17,7 @@ from dynashard.errors import (
 )
 from dynashard.growth.policy import Growth
 from dynashard.growth.settings import GrowthSettings
-from dynashard.growth.terms import CountState, GrowthEvent
+from dynashard.growth.terms import CountState, GrowthEvent, arguments_of
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from tests.declaring import declare
@@ -466,3 +466,7 @@ def test_the_record_of_a_family_is_found_by_its_prefix() -> None:
     world.process().throttled(definition(Log), "fam:abc", HOT)
 
     assert world.asked == [("fam:abc", 4)]
+
+
+def test_the_command_that_an_event_names_is_quoted_for_the_shell() -> None:
+    assert arguments_of(Scope(entity(), "thing.v1.Thing:it's; a file")) == "thing.v1.Thing 'it'\"'\"'s; a file'"

@@ -1,6 +1,8 @@
 """`dynashard hot`: from throttled keys to what they belong to, the cause, and the command."""
 
 import re
+import shlex
+from dataclasses import replace
 from typing import Any
 
 import botocore.session
@@ -171,6 +173,12 @@ SIXTEEN = range(16)
             "the resize waits until the others are empty",
             "reshard abort users abc",
         ),
+        (
+            users(*SIXTEEN),
+            status(target=16, stage="move"),
+            "older entries are being brought to the places of its 16 shards",
+            "reshard status users abc --watch",
+        ),
         (users(), None, "declares no shards", None),
     ],
 )
@@ -261,6 +269,42 @@ def test_a_count_that_has_changed_while_throttles_were_counted_may_be_enough(
     verdict = judged(users(*SIXTEEN), status(since=since, cause=cause), most=1024, begin=NOW - 900)
 
     assert said in verdict.cause
+
+
+def test_a_resize_that_was_declined_is_for_a_person_to_decide() -> None:
+    state = status(since=NOW - 60, cause="throttle", taken_back=64, declined="it takes about 2 hours")
+
+    verdict = judged(users(*SIXTEEN), state, most=1024, begin=NOW - 900)
+
+    assert "a resize to 64 did not start by itself: it takes about 2 hours" in verdict.cause
+    assert verdict.command == "reshard start users abc --to 64"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        status(since=NOW - 60, cause="operator", taken_back=32),
+        status(since=NOW - 60, cause="quiet", taken_back=8, declined="it takes about 2 hours"),
+        status(cause="throttle", epochs=(EPOCHS[0], replace(EPOCHS[1], state="void"))),
+    ],
+    ids=["aborted", "declined to be halved", "void epoch"],
+)
+def test_a_resize_that_was_taken_back_has_changed_no_count(state: Status) -> None:
+    verdict = judged(users(*SIXTEEN), state, most=1024, begin=NOW - 900)
+
+    assert "too few shards" in verdict.cause
+    assert verdict.command == "reshard start users abc --to 32"
+
+
+def test_the_printed_command_is_quoted_for_the_shell() -> None:
+    place = place_of("audit.v1.Access:abc:/it's; a file.txt:0", None, ENTITIES)
+    assert place is not None
+    hot = Hot(place, {"audit.v1.Access:abc:/it's; a file.txt:0": 10})
+
+    command = judged(hot, status(count=1), most=1024).command
+
+    assert command is not None
+    assert shlex.split(command) == ["reshard", "start", "accesses", "abc:/it's; a file.txt", "--to", "2"]
 
 
 def test_nothing_but_the_live_simulation_reports_throttles_locally() -> None:

@@ -60,6 +60,12 @@ def test_a_resize_is_named_as_commands_name_it() -> None:
     assert line(index).startswith("user.v1.User --index by_department: ")
 
 
+def test_a_name_that_a_shell_would_divide_is_quoted() -> None:
+    spaced = replace(PENDING, key="user.v1.User:a file", partition="user.v1.User:a file")
+
+    assert line(spaced).startswith("user.v1.User 'a file': ")
+
+
 def test_unknown_figures_are_not_shown() -> None:
     assert (amounts(PENDING), left(PENDING)) == ("", "")
 

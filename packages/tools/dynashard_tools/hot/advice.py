@@ -88,6 +88,7 @@ def judged(hot: Hot, status: Status | None, *, most: int | None, begin: float = 
         or _one_item(hot)
         or _old_epochs(hot, status)
         or _fixed(hot, status)
+        or _declined(status, hot.place.arguments)
         or _changed(status, begin)
     )
     return found or _too_few(hot, status.count, most)
@@ -111,6 +112,8 @@ def _stage(status: Status) -> str:
         return f"its count has just changed to {status.count}, and the markers are not swept yet"
     if status.stage == "confirmed":
         return f"its count of {status.count} shards holds for keys of some seconds from now on"
+    if status.target == status.count:
+        return f"older entries are being brought to the places of its {status.count} shards ({status.stage})"
     way = "growing" if status.target > status.count else "shrinking"
     return f"it is {way} from {status.count} to {status.target} shards ({status.stage})"
 
@@ -152,9 +155,24 @@ def _fixed(hot: Hot, status: Status) -> Verdict | None:
     return None
 
 
+def _declined(status: Status, name: str) -> Verdict | None:
+    """Return the cause if more shards would help, and nobody has decided yet to move what there is."""
+    if not status.declined or status.taken_back is None or status.taken_back < status.count:
+        return None
+    return Verdict(
+        f"it has too few shards for its traffic, and a resize to {status.taken_back} did not start by itself: "
+        f"{status.declined}. You decide (docs/runbooks/growth-refused.md)",
+        f"reshard start {name} --to {status.taken_back}",
+    )
+
+
 def _changed(status: Status, begin: float) -> Verdict | None:
-    """Return the cause if the count has changed while these throttles were counted. A first count has no cause."""
-    since = max(status.since, *(each.since or 0.0 for each in status.epochs), 0.0)
+    """Return the cause if the count has changed while these throttles were counted. A first count has no cause.
+
+    A resize that was taken back has changed nothing, and an epoch only if it is confirmed.
+    """
+    epochs = (each.since or 0.0 for each in status.epochs if each.state == EpochState.CONFIRMED)
+    since = max(0.0 if status.taken_back is not None else status.since, *epochs, 0.0)
     if status.cause is None or since <= begin:
         return None
     changed = f"its count has changed to {status.count} meanwhile, so these throttles may be older; look again"

@@ -144,7 +144,8 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     changing = resharder.busy()
     own = (scope for model in models() for scope in own_scopes(backend, resharder, definition(model)))
     ended = {status.key: status for status in map(resharder.status, own) if not status.busy}
-    grown = sorted((each for each in ended.values() if each.cause == _GROWTH), key=lambda each: each.since)[::-1]
+    reached = (each for each in ended.values() if each.cause == _GROWTH and each.taken_back is None)
+    grown = sorted(reached, key=lambda each: each.since)[::-1]
     text = [line(each) for each in changing] or ["no shard count is changing"]
     text += [f"{line(each)}, since {utc_text(each.since)} because of throttles" for each in grown[:_SHOWN]]
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}

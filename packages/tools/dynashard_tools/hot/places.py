@@ -1,6 +1,7 @@
 """From stored partition keys to what the command line calls them: entity, logical partition, index, shard."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,8 +35,8 @@ class Place:
 
     @property
     def arguments(self) -> str:
-        """Return the arguments that name what has the shard count: an index has one for all partitions."""
-        return f"{self.entity} {self.partition}" if self.index is None else f"{self.entity} --index {self.index.name}"
+        """Return the arguments that name what has the shard count, as a shell takes them; of an index one for all."""
+        return shlex.join([self.entity, *([self.partition] if self.index is None else ["--index", self.index.name])])
 
 
 def place_of(stored: str, slot: str | None, entities: Sequence[Exposed]) -> Place | None:

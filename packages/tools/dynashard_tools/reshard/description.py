@@ -1,5 +1,6 @@
 """Describes in one line how far a resize has come."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,13 +31,13 @@ _STAGES: Final = {
 
 
 def arguments(status: Status) -> str:
-    """Return the arguments that name a resize on the command line: `user.v1.User abc`."""
-    return " ".join(_words(status))
+    """Return the arguments that name a resize, as a shell takes them: `user.v1.User abc`."""
+    return shlex.join(_words(status))
 
 
 def name_of(scope: Scope) -> str:
     """Return the arguments that name what a resize concerns; as `arguments`."""
-    return " ".join(_words_of(scope.entity, scope.partition, scope.index.slot if scope.index else None))
+    return shlex.join(_words_of(scope.entity, scope.partition, scope.index.slot if scope.index else None))
 
 
 def _words(status: Status) -> Iterator[str]:

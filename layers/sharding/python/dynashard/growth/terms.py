@@ -1,5 +1,6 @@
 """What the growth policy reads and requests through, and the events that it reports."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -90,9 +91,9 @@ class Report:
 
 
 def arguments_of(scope: Scope) -> str:
-    """Return the arguments that name a scope on the command line: `user.v1.User abc`."""
+    """Return the arguments that name a scope, as a shell takes them: `user.v1.User abc`."""
     entity = scope.entity
     if scope.index is not None:
         return f"{entity.name} --index {scope.index.name}"
     prefix = f"{entity.prefix}{entity.separator}" if entity.prefix else ""
-    return entity.name if scope.partition is None else f"{entity.name} {scope.partition.removeprefix(prefix)}"
+    return shlex.join([entity.name, *([] if scope.partition is None else [scope.partition.removeprefix(prefix)])])

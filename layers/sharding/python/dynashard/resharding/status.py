@@ -85,6 +85,8 @@ class Status:
         until: when the wait ends at the latest, in epoch seconds; None if that is unknown.
         expected: how long a resize that started by itself was expected to take, in seconds; None if not judged.
         declined: what a resize would have taken that started by itself, and was declined for that.
+        taken_back: the count of the last resize, if it ended before anything moved: it was aborted, withdrawn or
+            declined at `since`. None while a resize is under way.
         epochs: counts by the time of keys, oldest first; none while one count holds for all keys.
         former: of an index: the counts by which older entries may still stand, because it grew for new entries alone.
         rewrites: of an index: whether the resize gives older entries places of the new count.
@@ -121,6 +123,7 @@ class Status:
     until: float | None = None
     expected: float | None = None
     declined: str | None = None
+    taken_back: int | None = None
     epochs: Sequence[EpochStatus] = ()
     former: Sequence[int] = ()
     rewrites: bool = True
@@ -181,6 +184,7 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         "swept": record.swept,
         "swept_marks": counters["swept"],
         "total": total if total is None else max(total, counters["moved"]),
+        "taken_back": resize.target if record.target is None and resize.target != record.count else None,
         "begun": any(task.kind is kind_of(record, scope) for task in done),
         "wait": basic.wait if resize.margin is None or record.epochs else lease + resize.margin,
     }
