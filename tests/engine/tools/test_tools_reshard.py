@@ -102,8 +102,8 @@ def test_without_waiting_only_the_request_is_stored(world: ReshardWorld) -> None
 
 
 IMPOSSIBLE = [
-    (["users", "abc", "--to", "24"], "24 is not a power of two"),
-    (["users", "abc", "--to", "2048"], "at most 1024 are possible"),
+    (["users", "abc", "--to", "24"], "24 is not a power of two; use 1, 2, 4, 8, ... (not_power_of_two)"),
+    (["users", "abc", "--to", "2048"], "at most 1024 are possible (too_many)"),
     (["users", "abc", "--to", "16", "--create"], "has 16 shards already"),
     (["users", "abc:d", "--to", "32"], "has the form tenant_id, but 'abc:d' has 2 parts"),
     (["users", "", "--to", "32"], "tenant_id"),
@@ -113,6 +113,7 @@ IMPOSSIBLE = [
     (["users", "abc", "--index", "by_manager", "--to", "32"], "leave PARTITION out"),
     (["users", "abc", "--all", "--to", "32"], "leave PARTITION and --index out"),
     (["users", "abc", "--to", "32", "--budget", "0"], "above 0"),
+    (["users", "abc", "--to", "32", "--budget", "inf"], "the budget is inf write units a second"),
 ]
 
 
@@ -267,6 +268,16 @@ def test_without_all_partitions_with_their_own_count_are_kept_and_reported(world
 
     assert ended.status == 0
     assert "1 partition with a count of its own stays as it is: --all changes every partition" in ended.err
+
+
+def test_several_partitions_with_their_own_count_are_reported_in_one_line(world: ReshardWorld) -> None:
+    for tenant in ("abc", "def"):
+        world.resharder().start(partition(tenant), 8)
+        world.bring_to(partition(tenant), "stable")
+
+    ended = world.run("reshard", "start", "users", "--to", "32")
+
+    assert "2 partitions with counts of their own stay as they are: --all changes every partition" in ended.err
 
 
 def test_all_can_be_aborted_at_once(world: ReshardWorld) -> None:

@@ -89,7 +89,10 @@ def start(
     backend = open_backend(environment)
     resharder = backend.resharder()
     if partition is not None and not create:
-        check_possible(wanted, to, budget, share)
+        try:
+            check_possible(wanted, to, budget, share)
+        except ReshardRefusedError as error:
+            raise CommandError(f"{error} ({error.reason})") from None
         require_items(backend, entity, partition)
     chosen = all_scopes(backend, resharder, entity) if everything else [wanted]
 
@@ -274,9 +277,10 @@ def _print(seen: Sequence[Status], *, as_json: bool, many: bool, describe: Calla
 
 def _mention_own(own: Sequence[Scope]) -> None:
     if own:
-        which = "1 partition with a count of its own stays" if len(own) == 1 else f"{len(own):,} partitions with counts"
-        which += "" if len(own) == 1 else " of their own stay"
-        typer.echo(f"{which} as it is: --all changes every partition", err=True)
+        which = "1 partition with a count of its own stays as it is"
+        if len(own) > 1:
+            which = f"{len(own):,} partitions with counts of their own stay as they are"
+        typer.echo(f"{which}: --all changes every partition", err=True)
 
 
 def _watch(backend: Backend, poll: Callable[[], Sequence[Status]], *, as_json: bool) -> None:

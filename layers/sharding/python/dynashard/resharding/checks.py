@@ -1,5 +1,7 @@
 """Which resizes are possible at all, and which are possible now."""
 
+from math import inf
+
 from dynashard.errors import InvalidValueError, ReshardRefusedError
 from dynashard.placement import MAX_PARTS, PARTS, is_power_of_two
 from dynashard.resharding.resize import Resize
@@ -35,8 +37,11 @@ def check_possible(scope: Scope, to: int, budget: float | None, share: float | N
             f"{entity.prefix}{entity.separator if entity.prefix else ''}{entity.partition.text}",
             reason="unknown_partition",
         )
-    if budget is not None and not budget > 0:
-        raise InvalidValueError(f"the budget is {budget:g} write units a second; it must be above 0", field="budget")
+    if budget is not None and not 0 < budget < inf:
+        raise InvalidValueError(
+            f"the budget is {budget:g} write units a second; it must be above 0, and is left out if there is none",
+            field="budget",
+        )
     if share is not None and not 0 < share <= 1:
         raise InvalidValueError(f"the share is {share:g}; it must be above 0 and at most 1", field="share")
 
