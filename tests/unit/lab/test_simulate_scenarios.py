@@ -233,6 +233,15 @@ def test_the_command_prints_figures_json_and_a_picture(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in listed.output.splitlines()] == names()
 
 
+def test_a_clock_that_a_scenario_sets_wrong_is_counted_and_not_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    short = ["--set", "seconds=10", "--variant", "epochs, 50 processes"]
+
+    ended = CliRunner().invoke(app, ["simulate", "layer-growth", *short])
+
+    assert "operations failed with ClockOffError" in ended.output
+    assert caplog.messages == []
+
+
 def test_the_command_runs_only_the_variants_that_are_named() -> None:
     short = ["--set", "seconds=10"]
 
