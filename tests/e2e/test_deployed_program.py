@@ -29,6 +29,9 @@ def test_the_printed_commands_work_as_they_are_typed(deployment: Deployment, tmp
 
     assert json.loads(called.stdout) == {"items": [], "cursor": None}
     assert {line: ended.stderr for line, ended in done.items() if ended.returncode} == {}
+    assert "stream: unknown, because a local AWS has no metrics" in next(
+        ended.stdout for line, ended in done.items() if "queue status" in line
+    )
     # The call of the API above, through the log of its function, which answers do not wait for.
     of_tenant = ("logs", "tenant", "abc", "--env=dev", "--json")
     soon(lambda: "dynashard-api" in dynashard(deployment.aws, *of_tenant), wanted=True)

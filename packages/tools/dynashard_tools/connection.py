@@ -213,7 +213,7 @@ def _deployed(environment: str) -> Backend:
     try:
         place = deployed(environment, region=found.region)
     except ConfigurationError as error:
-        raise CommandError(str(error)) from error
+        raise found.unreadable(error) from error
     transport = place["transport"]
     table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
     return Backend(

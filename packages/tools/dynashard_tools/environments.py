@@ -36,14 +36,23 @@ def aws_errors(what: str, then: str = "") -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A deployed environment, and the region that all calls go to."""
+    """A deployed environment, and the region that all calls go to.
+
+    Attributes:
+        unknown: what an error says besides, if cdk.json has no environment of this name.
+    """
 
     name: str
     region: str
+    unknown: str = ""
 
     def stack(self, part: str) -> str:
         """Return the full name of a stack, such as `Data`."""
         return f"Dynashard-{self.name}-{part}"
+
+    def unreadable(self, error: ConfigurationError) -> CommandError:
+        """Return the error of a command that cannot read a stack; a wrong name is the likely cause if there is none."""
+        return CommandError(f"{error}{self.unknown}" if "does not exist" in str(error) else str(error))
 
     def client(self, service: str, **options: Any) -> Any:
         """Return boto3's client of a service; options as of `Session.client`. Raises `CommandError`."""
@@ -60,7 +69,7 @@ class Environment:
         try:
             return stack_outputs(self.stack(part), region=self.region)
         except ConfigurationError as error:
-            raise CommandError(str(error)) from error
+            raise self.unreadable(error) from error
 
     def output(self, part: str, name: str) -> str:
         """Return one output of a stack. Raises `CommandError` if there is none. Cost: as `outputs`."""
@@ -135,7 +144,7 @@ def environment_named(name: str) -> Environment:
     If the settings name an account, the credentials must be of that account. A local AWS is not asked.
 
     Raises:
-        CommandError: nothing names a region, or the credentials are of another account, or unusable.
+        CommandError: the name is empty, nothing names a region, or the credentials are of another account, or unusable.
 
     Cost: 1 GetCallerIdentity if the settings name an account.
     """
@@ -144,8 +153,11 @@ def environment_named(name: str) -> Environment:
 
 def environment_in(environments: Mapping[str, Any], name: str, environ: Mapping[str, str]) -> Environment:
     """Return an environment of these settings; see `environment_named`. An unknown name has no settings."""
+    if not name:
+        raise CommandError("the environment has an empty name: name one that is deployed, such as --env prod")
     settings = environments.get(name, {})
-    found = Environment(name, settings.get("region") or _region(name, environ))
+    unknown = "" if name in environments else f"; cdk.json has no environment {name}, but {', '.join(environments)}"
+    found = Environment(name, settings.get("region") or _region(name, environ, unknown), unknown)
     if (account := settings.get("account")) is not None:
         _require_account(found, account)
     return found
@@ -157,16 +169,16 @@ def is_local(url: str) -> bool:
     return not host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
-def _region(name: str, environ: Mapping[str, str]) -> str:
+def _region(name: str, environ: Mapping[str, str], unknown: str) -> str:
     given = {variable: environ[variable] for variable in REGION_VARIABLES if environ.get(variable)}
     regions = set(given.values())
     if len(regions) > 1:
         named = " and ".join(f"{variable} is {region}" for variable, region in given.items())
         raise CommandError(f"{named}: set environments.{name}.region in cdk.json, or both variables to one region")
-    return regions.pop() if regions else _configured_region(name)
+    return regions.pop() if regions else _configured_region(name, unknown)
 
 
-def _configured_region(name: str) -> str:
+def _configured_region(name: str, unknown: str) -> str:
     import boto3  # noqa: PLC0415 - the local stack needs no SDK
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
@@ -177,6 +189,7 @@ def _configured_region(name: str) -> str:
     if not region:
         raise CommandError(
             f"the environment {name} has no region: set environments.{name}.region in cdk.json, or AWS_DEFAULT_REGION"
+            f"{unknown}"
         )
     return str(region)
 

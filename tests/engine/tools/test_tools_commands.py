@@ -234,7 +234,14 @@ def test_an_environment_that_is_not_deployed_is_reported(account: CommandLine, t
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
     assert "the stack Dynashard-nowhere-Data cannot be read: " in ended.err
-    assert "does not exist" in ended.err
+    assert "does not exist; cdk.json has no environment nowhere, but local, dev, prod" in ended.err
+
+
+def test_nothing_is_halted_in_an_environment_that_nobody_knows(account: CommandLine) -> None:
+    ended = account.run("reshard", "halt", "--env", "nowhere")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert "there is no stack Dynashard-nowhere-Reshard, so nothing was stopped; cdk.json has no" in ended.err
 
 
 @pytest.mark.parametrize("missing", ["TableName", "TopologyName"])

@@ -119,6 +119,22 @@ def test_a_partition_with_a_count_of_its_own_is_listed_under_that(
     assert users.count({"tenant_id": tenant}) == 0
 
 
+@pytest.mark.usefixtures("topology")
+def test_a_narrow_terminal_has_the_keys_and_not_the_bars(command_line: CommandLine, users: Users, tenant: str) -> None:
+    fill(users, tenant, 1)
+    last = f"{FAMILY}:{tenant}:15"
+
+    shown = [
+        replace(command_line, environment={**command_line.environment, "COLUMNS": str(len(last) + more)})
+        .run("topology", FAMILY, tenant)
+        .out
+        for more in (60, 25)
+    ]
+
+    assert [f"│ {last} │" in each for each in shown] == [True, True]
+    assert ["█" in each or "#" in each for each in shown] == [True, False]
+
+
 def test_one_shard_is_called_so(command_line: CommandLine, topology: TopologyTable, tenant: str) -> None:
     put(topology, structs.replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
     put(topology, first_record(f"{FAMILY}:{tenant}", 1, now=7.0, lease=30.0))

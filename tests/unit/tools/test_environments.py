@@ -46,6 +46,14 @@ def test_an_environment_without_a_region_is_refused() -> None:
         environment_in(STORED, "dev", {})
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "empty name: name one"), ("pord", "cdk.json has no environment pord, but prod, dev")]
+)
+def test_a_name_that_is_no_environment_is_reported(name: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        environment_in(STORED, name, {})
+
+
 def test_variables_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(CommandError, match="AWS_REGION is us-west-2 and AWS_DEFAULT_REGION is us-east-1"):
         environment_in(STORED, "dev", {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-east-1"})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard_tools.logs.insights import Row, record_of, run_query
-from dynashard_tools.logs.lookups import look_up
+from dynashard_tools.logs.lookups import MOST, look_up
 
 pytestmark = pytest.mark.unit
 
@@ -56,6 +56,14 @@ def test_a_request_is_found_in_the_gateways_log_too() -> None:
 def test_a_tenants_lines_are_of_no_other() -> None:
     assert {row["tenant"] for row in asked("tenant", "abc")} == {"abc"}
     assert len(asked("tenant", "abc")) == 5
+
+
+def test_of_more_lines_than_are_shown_the_newest_are_shown_in_the_order_of_their_time() -> None:
+    lines = [line(second, "api", tenant="abc", request_id="r") for second in (1, 2) for _ in range(MOST - 1)]
+
+    rows = look_up("tenant", "abc", lambda text: run_query(text, lines))
+
+    assert [row["@timestamp"][17:19] for row in rows] == ["01"] + ["02"] * (MOST - 1)
 
 
 def test_a_value_cannot_change_the_query() -> None:

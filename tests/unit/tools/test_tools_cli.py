@@ -57,6 +57,22 @@ def test_help_needs_no_domain(tmp_path: Path, argument: str) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_a_standard_input_that_is_closed_is_empty() -> None:
+    program = "import sys; sys.stdin = None; from dynashard_tools.cli import main; main()"
+
+    ended = run("put", "users", "-", program=program)
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "error: standard input is not valid JSON at line 1, column 1: Expecting value.\n"
+
+
+def test_help_of_plan_does_not_promise_a_plan_of_all_entities() -> None:
+    shown = " ".join(run("plan", "--help").stdout.split())
+
+    assert "An entity; none with --item-bytes: " in shown
+    assert "all if left out" not in shown
+
+
 def test_an_interrupt_before_a_command_has_begun_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "domain.py").write_text("import signal\n\nsignal.raise_signal(signal.SIGINT)\n")
 

@@ -133,6 +133,10 @@ def test_disabled_insights_and_refused_calls_are_explained(source: CloudWatch) -
         stub.add_response("describe_contributor_insights", {"ContributorInsightsStatus": "DISABLED"})
         with pytest.raises(CommandError, match="contributor insights of table are DISABLED: deploy the data stack"):
             source.keys(None, 15)
+        stub.add_response("describe_contributor_insights", {"ContributorInsightsStatus": "DISABLED"})
+        # All keys, the default of the mode, would cost $0.03 for a million requests.
+        with pytest.raises(CommandError, match=r"--table-name table --index-name GSI1 .*-mode THROTTLED_KEYS"):
+            source.keys("GSI1", 15)
         stub.add_client_error("describe_contributor_insights", "AccessDeniedException", "no")
         with pytest.raises(CommandError, match=r"the throttled keys of GSI2 cannot be read: .*AccessDenied"):
             source.keys("GSI2", 15)

@@ -9,6 +9,7 @@ from botocore.stub import Stubber
 
 from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.cloudwatch import run, saved
+from dynashard_tools.logs.sources import Lines
 
 pytestmark = pytest.mark.unit
 
@@ -46,6 +47,11 @@ def test_an_environment_without_monitoring_is_explained(stubbed: tuple[Any, Stub
 
     with pytest.raises(CommandError, match="deploy the stack Dynashard-dev-Monitoring"):
         saved(client, "dev")
+
+
+def test_a_query_of_the_gateways_log_is_refused_where_no_gateway_writes_one() -> None:
+    with pytest.raises(CommandError, match="unauthorized reads the access log of the gateway, which no gateway of a"):
+        Lines(lambda *_: iter([])).run("unauthorized", PAST)
 
 
 def test_a_query_runs_over_its_window_until_it_is_complete(stubbed: tuple[Any, Stubber]) -> None:

@@ -21,13 +21,13 @@ from dynashard_lab.plan.units import Consistency
 from dynashard_lab.plan.workload import IndexLoad, Workload
 from dynashard_tools.entities import exposed, sharing
 from dynashard_tools.failure import CommandError
-from dynashard_tools.options import AnyEntity, AsJson, Environment
+from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.plot.figure import picture_format
 from dynashard_tools.topology.facts import EntityFacts
 
 
 def plan(
-    entity: AnyEntity = None,
+    entity: options.Entity = None,
     *,
     item_bytes: options.ItemBytes = None,
     items: options.Items = None,

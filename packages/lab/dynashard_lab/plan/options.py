@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from dynashard_tools.entities import names_beginning
+from dynashard_tools.options import NAMES
+
 
 def share(text: str | float) -> float:
     """Return a part of a whole that is written as 0.7, 70 or 70%.
@@ -23,6 +26,9 @@ def _share(text: str | float) -> float:
         raise typer.BadParameter(f"{text!r} is not a part of a whole, such as 0.7 or 70%") from None
 
 
+Entity = Annotated[
+    str | None, typer.Argument(help=f"An entity; none with --item-bytes: {NAMES}.", autocompletion=names_beginning)
+]
 ItemBytes = Annotated[int | None, typer.Option(help="Stored bytes of an item, with names and keys.")]
 Items = Annotated[Path | None, typer.Option(help="CSV or JSON Lines of items: measures size, skew, indexes.")]
 Tenant = Annotated[str | None, typer.Option(help="Tenant of the rows of --items.")]

@@ -100,10 +100,11 @@ class CloudWatch:
             found = self.dynamodb.describe_contributor_insights(TableName=self.table, **of)
             status = found["ContributorInsightsStatus"]
             if status not in ("ENABLED", "ENABLING"):
-                of_what = slot or self.table
+                index = f" --index-name {slot}" if slot else ""
                 raise CommandError(
-                    f"contributor insights of {of_what} are {status}: deploy the data stack again, or switch them on "
-                    f"(`aws dynamodb update-contributor-insights --contributor-insights-action ENABLE`)"
+                    f"contributor insights of {slot or self.table} are {status}: deploy the data stack again, or "
+                    f"switch them on (`aws dynamodb update-contributor-insights --table-name {self.table}{index} "
+                    f"--contributor-insights-action ENABLE --contributor-insights-mode THROTTLED_KEYS`)"
                 )
             rules: Sequence[str] = found.get("ContributorInsightsRuleList", [])
             wanted = [rule for rule in rules if _PARTITION_RULE in rule or _ITEM_RULE in rule]

@@ -14,8 +14,11 @@ _POLLS: Final = 120
 _OVER: Final = ("Failed", "Cancelled", "Timeout", "Unknown")
 
 
-def saved(client: Any, environment: str) -> dict[str, Mapping[str, Any]]:
-    """Return the saved queries of an environment by name. Cost: 1 call for every 1,000. Raises `CommandError`."""
+def saved(client: Any, environment: str, unknown: str = "") -> dict[str, Mapping[str, Any]]:
+    """Return the saved queries of an environment by name. Cost: 1 call for every 1,000. Raises `CommandError`.
+
+    `unknown` is what the error says besides if there are none.
+    """
     prefix, found, more = f"dynashard-{environment}/", dict[str, Mapping[str, Any]](), dict[str, str]()
     with aws_errors(f"the saved queries of {environment} cannot be read"):
         while True:
@@ -25,7 +28,8 @@ def saved(client: Any, environment: str) -> dict[str, Mapping[str, Any]]:
                 break
             more = {"nextToken": page["nextToken"]}
     if not found:
-        raise CommandError(f"{environment} has no saved queries: deploy the stack Dynashard-{environment}-Monitoring")
+        stack = f"Dynashard-{environment}-Monitoring"
+        raise CommandError(f"{environment} has no saved queries: deploy the stack {stack}{unknown}")
     return found
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.insights import Row
-from dynashard_tools.logs.lookups import SUBJECTS, look_up, without_repeats
+from dynashard_tools.logs.lookups import MOST, SUBJECTS, look_up, without_repeats
 from dynashard_tools.logs.sources import logs_of, window_of
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import fits, print_table
@@ -47,6 +47,8 @@ def logs(
         if not value:
             raise CommandError(f"the {name} is missing: name it, such as dynashard logs {name} {_EXAMPLES[name]}")
         rows = without_repeats(look_up(name, value, lambda text: found.ask(text, window)))
+        if len(rows) >= MOST:
+            typer.echo(f"these are the newest {MOST} lines; there may be earlier ones: look up one item", err=True)
     elif value is not None:
         raise CommandError(f"the saved query {name!r} takes no value: leave {value!r} out")
     elif name not in names:

@@ -13,16 +13,18 @@ _FIELDS: Final = (
     "@timestamp", "service", "tenant", "method", "route", "operation", "item", "status", "outcome", "code", "revision",
     "before", "caller", "request_id", "error",
 )  # fmt: skip
-_MOST: Final = 500
+MOST: Final = 500
+"""Lines of one look-up: the newest."""
 
 Ask = Callable[[str], list[Row]]
 """Runs a query over all logs."""
 
 
 def look_up(subject: str, value: str, ask: Ask) -> list[Row]:
-    """Return the lines about a request, an item such as `users/ada`, or a tenant, in the order of their time.
+    """Return the newest lines about a request, an item such as `users/ada`, or a tenant, in the order of their time.
 
-    For a request, they include the lines of the stream consumer about the revisions that it wrote.
+    There are at most `MOST`. For a request, they include the lines of the stream consumer about the revisions that it
+    wrote.
     """
     match subject:
         case "request":
@@ -30,11 +32,11 @@ def look_up(subject: str, value: str, ask: Ask) -> list[Row]:
             revisions = sorted({row["revision"] for row in rows if row.get("revision") and _writes(row)})
             if revisions:
                 rows += ask(_text(f'message = "change" and {_among("revision", revisions)}'))
-            return sorted(rows, key=lambda row: row["@timestamp"])
         case "item":
-            return ask(_text(_among("item", _spellings(value))))
+            rows = ask(_text(_among("item", _spellings(value))))
         case _:
-            return ask(_text(f"tenant = {_quoted(value)}"))
+            rows = ask(_text(f"tenant = {_quoted(value)}"))
+    return sorted(rows, key=lambda row: row["@timestamp"])
 
 
 def _writes(row: Row) -> bool:
@@ -49,7 +51,7 @@ def _spellings(item: str) -> list[str]:
 
 
 def _text(condition: str) -> str:
-    return f"filter {condition}\n| fields {', '.join(_FIELDS)}\n| sort @timestamp asc\n| limit {_MOST}"
+    return f"filter {condition}\n| fields {', '.join(_FIELDS)}\n| sort @timestamp desc\n| limit {MOST}"
 
 
 def _among(name: str, values: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ FILES: Final[Mapping[str, str]] = {
     "work": RESHARD_LOG,
     "watch": RESHARD_LOG,
 }
-"""The logs of `make run` in `DATA_DIR`, by the names that saved queries use. No gateway writes an access log there."""
+"""The logs of `make run` in `DATA_DIR`, by the names that saved queries use."""
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "access": ("Api", "AccessLog"),
     "api": ("Api", "ApiLog"),
@@ -40,6 +40,8 @@ GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "watch": ("Reshard", "WatchLog"),
 }
 """The stack of each log group, and how its logical id begins."""
+_GATEWAY: Final = "access"
+"""The log of the gateway's access lines, which no local gateway writes: not that of `make run`, and no local AWS."""
 _WRITTEN: Final = re.compile(r'"timestamp": ?"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})([+-]\d{4})"')
 _MEASURED: Final = re.compile(r'"Timestamp": ?(\d{13})')
 
@@ -71,8 +73,11 @@ def logs_of(environment: str | None) -> Logs:
     found = environment_named(environment)
     client = found.client("logs")
     if is_local(client.meta.endpoint_url):
-        return Lines(_GroupReader(client, _groups(found)).read)
-    return CloudWatch(client, saved(client, environment))
+        groups = _groups(found)
+        if not groups:
+            raise CommandError(f"{environment} has no logs: deploy its stacks{found.unknown}")
+        return Lines(_GroupReader(client, groups).read)
+    return CloudWatch(client, saved(client, environment, found.unknown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,9 @@ class Lines:
         return sorted(QUERIES)
 
     def run(self, name: str, window: Window) -> list[Row]:
-        """Run a saved query."""
+        """Run a saved query. Raises `CommandError` if it reads the gateway's log alone."""
+        if set(QUERIES[name].logs) == {_GATEWAY}:
+            raise CommandError(f"{name} reads the access log of the gateway, which no gateway of a local stack writes")
         return run_query(QUERIES[name].text, self._records(QUERIES[name].logs, window))
 
     def ask(self, text: str, window: Window) -> list[Row]:

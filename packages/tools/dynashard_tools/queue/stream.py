@@ -3,14 +3,13 @@
 import os
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from dynashard_local.errors import LocalStackError
 from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
 from dynashard_local.workers.stream import Positions, Stream, stream_of, streams_client
 from dynashard_local.workers.stream_consumer import POSITIONS
-from dynashard_tools.environments import Environment, aws_errors, environment_named
+from dynashard_tools.environments import Environment, aws_errors, environment_named, is_local
 from dynashard_tools.failure import CommandError
 from dynashard_tools.latest_metrics import MINUTES, Metric, latest
 
@@ -81,14 +80,13 @@ def _deployed(environment: Environment) -> Lag:
     function, mapping = next(iter(functions), None), next(iter(mappings), None)
     if function is None or mapping is None:
         raise CommandError(f"the stack {environment.stack('Changes')} has no stream consumer: deploy it")
+    client = environment.client("lambda")
     with aws_errors("the stream consumer cannot be read"):
-        state = _state(environment.client("lambda"), mapping)
+        state = str(client.get_event_source_mapping(UUID=mapping)["State"])
+    if is_local(client.meta.endpoint_url):
+        return Lag(None, state, "unknown, because a local AWS has no metrics of functions")
     metric = Metric("AWS/Lambda", "IteratorAge", {"FunctionName": function})
     found = latest(environment, {"age": metric})
     if "age" not in found:
         return Lag(None, state, f"the consumer was not invoked in the last {MINUTES} minutes")
     return Lag(found["age"] / 1000, state)
-
-
-def _state(client: Any, mapping: str) -> str:
-    return str(client.get_event_source_mapping(UUID=mapping)["State"])

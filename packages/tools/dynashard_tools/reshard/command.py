@@ -228,7 +228,10 @@ def halt_command(
     Resizes keep their progress, and a later deployment continues them. If the stacks stay, the executions start again
     within 15 minutes; to stop a resize for longer, pause it.
     """
-    stopped = halt(environment_named(environment).client("stepfunctions"), environment, time.sleep)
+    found = environment_named(environment)
+    if found.unknown and not found.resources("Reshard", "AWS::StepFunctions::StateMachine"):
+        raise CommandError(f"there is no stack {found.stack('Reshard')}, so nothing was stopped{found.unknown}")
+    stopped = halt(found.client("stepfunctions"), environment, time.sleep)
     if as_json:
         typer.echo(json.dumps({"stopped": stopped}))
     else:

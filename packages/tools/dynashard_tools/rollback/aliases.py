@@ -29,7 +29,8 @@ def functions_of(environment: Environment) -> list[Function]:
     client = environment.client("lambda")
     found = [function_of(client, part, name) for part in PARTS for name in _names(environment, part)]
     if not found:
-        raise CommandError(f"{environment.name} has no functions with the alias {LIVE}: deploy this version first")
+        without = f"{environment.name} has no functions with the alias {LIVE}"
+        raise CommandError(f"{without}: deploy this version first{environment.unknown}")
     return found
 
 

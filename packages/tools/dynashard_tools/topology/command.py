@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 from dynashard import Collection, Entity, definition
 from dynashard.reads import ShardLoad
@@ -18,7 +18,7 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, Environment
 from dynashard_tools.plot.figure import picture_format
 from dynashard_tools.plot.shards import draw, total
-from dynashard_tools.printing import blocks, print_table, utc_text
+from dynashard_tools.printing import blocks, fits, print_table, utc_text
 from dynashard_tools.reshard.description import epoch
 from dynashard_tools.reshard.description import shards as described
 from dynashard_tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
@@ -143,9 +143,10 @@ def _show_history(count: Count) -> None:
 
 def _show_shards(shards: Sequence[ShardLoad]) -> None:
     most = max((shard.items for shard in shards), default=0) or 1
-    # A key that is cut off loses the number of its shard.
-    table = Table("partition key", "items", "bytes", Column("", overflow="crop", no_wrap=True))
+    bars, plain = Table("partition key", "items", "bytes", ""), Table("partition key", "items", "bytes")
     for shard in shards:
-        bar = blocks(round(shard.items / most * _BAR))
-        table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)
-    print_table(table)
+        row = (shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}")
+        bars.add_row(*row, blocks(round(shard.items / most * _BAR)))
+        plain.add_row(*row)
+    # In a narrow terminal, the bars would leave no place for the keys, whose ends are the numbers of the shards.
+    print_table(bars if fits(bars) else plain)
