@@ -87,6 +87,15 @@ def test_without_a_local_stack_the_command_says_how_to_start_one(command_line: C
     assert "start the local stack with `make run`" in ended.err
 
 
+def test_a_damaged_file_of_events_is_not_mended_by_a_start(command_line: CommandLine, folder: Path) -> None:
+    (folder / DATABASE).write_bytes(b"damaged " * 100)
+
+    ended = command_line.run("events")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert "events.sqlite cannot be read (file is not a database): it is damaged. Move it away with" in ended.err
+
+
 @pytest.mark.usefixtures("bus")
 def test_an_entity_that_does_not_exist_is_refused(command_line: CommandLine) -> None:
     assert "no entity is called 'nothing'" in command_line.run("events", "--entity", "nothing").err

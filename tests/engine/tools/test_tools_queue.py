@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.queue.reach import EVENTS, Queue, reach
 from dynashard_tools.queue.redriving import redrive
 from tests.engine.command_line import CommandLine
+from tests.engine.tools.deployed_stack import deploy
 
 pytestmark = pytest.mark.engine
 
@@ -185,6 +187,37 @@ def test_a_message_that_the_queue_refuses_stays_a_dead_letter(store: QueueStore,
 
     dead = store.depth(queue.dead_letters_url)
     assert (store.depth(queue.url).visible, dead.visible + dead.in_flight) == (1, 2)
+
+
+def test_a_queue_that_aws_refuses_is_named_in_one_line(deployed: CommandLine) -> None:
+    gone = "https://sqs.us-east-1.amazonaws.com/123456789012/gone"
+    outputs = product(("Intake", "Operations"), ("Url", "DeadLettersUrl"))
+    deploy("staging", {f"{name}{kind}": gone for name, kind in outputs}, "Writer")
+
+    ended = deployed.run("queue", "redrive", "intake", "--env", "staging")
+
+    assert (ended.status, ended.out, len(ended.err.splitlines())) == (1, "", 1)
+    assert "error: the queue gone cannot be used: " in ended.err
+
+
+def test_an_interrupted_redrive_says_how_many_letters_it_has_moved(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.send(queues["intake"].dead_letters_url, [a_letter({"number": number}) for number in range(12)])
+
+    answer = QueueCalls.answer
+
+    def interrupted(calls: QueueCalls, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if operation == "ReceiveMessage" and store.depth(queues["intake"].url).visible:
+            raise KeyboardInterrupt
+        return answer(calls, operation, request)
+
+    monkeypatch.setattr(QueueCalls, "answer", interrupted)
+
+    ended = command_line.run("queue", "redrive", "intake")
+
+    assert (ended.status, ended.out) == (130, "")
+    assert ended.err == "error: interrupted; 10 dead letters put back onto intake; the others are still dead letters\n"
 
 
 CURES = {"changes": "dynashard events replay", "reshard": "the watch", "watch": "next run"}

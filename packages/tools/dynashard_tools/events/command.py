@@ -20,7 +20,7 @@ from dynashard_tools.counting import plural
 from dynashard_tools.entities import exposed
 from dynashard_tools.events.buses import bus_of
 from dynashard_tools.events.replaying import replayed
-from dynashard_tools.failure import STILL_WRONG, CommandError
+from dynashard_tools.failure import STILL_WRONG, CommandError, on_interrupt
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
 from dynashard_tools.queue.reach import reach
@@ -75,7 +75,10 @@ def replay(environment: Environment = None, *, as_json: AsJson = False) -> None:
         raise CommandError("the stack Changes has no dead-letter queue: deploy it again from this version")
     url = queues.events[DEAD]
     most = sum(depth(queues.call, url))
-    with bus_of(environment) as publish:
+    with (
+        bus_of(environment) as publish,
+        on_interrupt(lambda: "some events may be published: run it again for the dead letters that are left"),
+    ):
         done = replayed(queues.call, url, publish, most=most)
     summary = {"published": done.published, "refused": done.refused, "others": done.others}
     show(
@@ -97,10 +100,10 @@ def _store() -> EventStore:
         store = EventStore.reading(path)
         _ = store.last
     except sqlite3.DatabaseError as error:
-        raise CommandError(
-            f"{path} cannot be read ({error}): start the local stack with `make run`; if its data are elsewhere, set "
-            "DATA_DIR as for `make run`"
-        ) from error
+        then = "start the local stack with `make run`; if its data are elsewhere, set DATA_DIR as for `make run`"
+        if path.exists():
+            then = "it is damaged. Move it away with its -wal and -shm files, and start the local stack again"
+        raise CommandError(f"{path} cannot be read ({error}): {then}") from error
     return store
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dynashard_tools.counting import plural
-from dynashard_tools.failure import CommandError
+from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.files import file_errors
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
@@ -65,15 +65,15 @@ def redrive_command(
         if sys.stderr.isatty():
             print(f"\r{moved:,} of about {most:,}", end="", file=sys.stderr)
 
-    if to_file is None:
-        redrive(queues.call, queues.named(name), most=most, done=done)
-        where = f"put back onto {name}"
-    else:
-        if to_file.exists():
+    where = f"put back onto {name}" if to_file is None else f"written to {to_file}"
+    with on_interrupt(lambda: f"{plural(moved, 'dead letter')} {where}; the others are still dead letters"):
+        if to_file is None:
+            redrive(queues.call, queues.named(name), most=most, done=done)
+        elif to_file.exists():
             raise CommandError(f"{to_file} exists: name a new file")
-        with file_errors(to_file, "written"), to_file.open("x", encoding="utf-8") as file:
-            keep(queues.call, url, file, most=most, done=done)
-        where = f"written to {to_file}"
+        else:
+            with file_errors(to_file, "written"), to_file.open("x", encoding="utf-8") as file:
+                keep(queues.call, url, file, most=most, done=done)
     show({"queue": name, "messages": moved}, f"{plural(moved, 'dead letter')} {where}", as_json=as_json)
 
 

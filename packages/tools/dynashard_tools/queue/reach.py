@@ -14,7 +14,7 @@ from dynashard_local.queues.server import QueueCalls
 from dynashard_local.queues.store import DATABASE, QueueStore
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates, committed
-from dynashard_tools.environments import Environment, environment_named
+from dynashard_tools.environments import Environment, aws_errors, environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.latest_metrics import Metric, latest
 
@@ -130,8 +130,6 @@ def _writer_variables(templates: Templates) -> Mapping[str, str]:
 
 
 def _deployed(environment: Environment) -> Queues:
-    from botocore import xform_name  # noqa: PLC0415 - the local stack needs no SDK
-
     outputs = environment.outputs("Writer")
     queues = {}
     for name in NAMES:
@@ -141,18 +139,28 @@ def _deployed(environment: Environment) -> Queues:
             stack = environment.stack("Writer")
             raise CommandError(f"the stack {stack} has no output {missing[0]}: deploy it again from this version")
         queues[name] = Queue(name, outputs[keys[0]], outputs[keys[1]])
-    sqs = environment.client("sqs")
     found = [
         (stack, logical_id, url)
         for stack in _STACKS
         for logical_id, url in environment.resources(stack, "AWS::SQS::Queue").items()
     ]
     return Queues(
-        lambda operation, request: getattr(sqs, xform_name(operation))(**request),
+        _calls(environment.client("sqs")),
         queues,
         _events(found, queues),
         partial(_measured_ages, environment),
     )
+
+
+def _calls(sqs: Any) -> Call:
+    from botocore import xform_name  # noqa: PLC0415 - the local stack needs no SDK
+
+    def call(operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        with aws_errors(f"the queue {request['QueueUrl'].rpartition('/')[2]} cannot be used"):
+            answer: Mapping[str, Any] = getattr(sqs, xform_name(operation))(**request)
+            return answer
+
+    return call
 
 
 def _events(found: Iterable[tuple[str, str, str]], queues: Mapping[str, Queue]) -> dict[str, str]:
