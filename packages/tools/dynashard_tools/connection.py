@@ -196,16 +196,25 @@ def _local(*, reach: bool) -> Backend:
 
 def _require_table(transport: Transport, endpoint: str, table: str) -> None:
     try:
-        transport.call("DescribeTable", {"TableName": table})
+        exists = _exists(transport, table)
     except EngineUnavailableError as error:
         raise CommandError(
             f"the local stack does not run: nothing answers at {endpoint}. Start it with `make run`; if it has another "
             "port, set DYNAMODB_PORT as for `make run`"
         ) from error
+    if not exists:
+        raise CommandError(f"the engine at {endpoint} has no table {table}: start it with `make run`")
+
+
+def _exists(transport: Transport, table: str) -> bool:
+    """Whether there is such a table. Cost: 1 DescribeTable."""
+    try:
+        transport.call("DescribeTable", {"TableName": table})
     except EngineError as error:
         if error.aws_code != "ResourceNotFoundException":
             raise
-        raise CommandError(f"the engine at {endpoint} has no table {table}: start it with `make run`") from error
+        return False
+    return True
 
 
 def _deployed(environment: str) -> Backend:
@@ -216,6 +225,9 @@ def _deployed(environment: str) -> Backend:
         raise found.unreadable(error) from error
     transport = place["transport"]
     table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
+    for variable, name in zip(RESTORED, (table, topology_table), strict=True):
+        if os.environ.get(variable) and not _exists(transport, name):
+            raise CommandError(f"{variable} is {name}, and there is no such table in {found.region}")
     return Backend(
         target=f"the environment {environment} in {found.region} with table {table}",
         transport=transport,

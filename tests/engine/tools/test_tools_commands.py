@@ -244,6 +244,33 @@ def test_nothing_is_halted_in_an_environment_that_nobody_knows(account: CommandL
     assert "there is no stack Dynashard-nowhere-Reshard, so nothing was stopped; cdk.json has no" in ended.err
 
 
+@pytest.mark.parametrize("missing", ["RESTORED_TABLE", "RESTORED_TOPOLOGY"])
+def test_a_restored_table_that_does_not_exist_is_named(
+    account: CommandLine, local_table: str, topology_table: str, tenant: str, missing: str
+) -> None:
+    deploy("staging", {"TableName": local_table, "TopologyName": topology_table})
+    restored = {"RESTORED_TABLE": local_table, "RESTORED_TOPOLOGY": topology_table, missing: "Mistyped-1"}
+
+    ended = with_environment(account, **restored).run("topology", "user.v1.User", tenant, "--env", "staging")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == f"error: {missing} is Mistyped-1, and there is no such table in us-east-1\n"
+
+
+def test_an_interrupted_halt_does_not_say_that_nothing_was_done(
+    account: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynashard_tools.reshard.command.halt", interrupted)
+
+    ended = account.run("reshard", "halt", "--env", "dev")
+
+    assert (ended.status, ended.out) == (130, "")
+    assert ended.err == "error: interrupted; some executions may be stopped: run it again for the others\n"
+
+
 @pytest.mark.parametrize("missing", ["TableName", "TopologyName"])
 def test_a_stack_without_a_table_name_is_reported(account: CommandLine, tenant: str, missing: str) -> None:
     deploy("old", {name: "x" for name in ("TableName", "TopologyName", "Other") if name != missing})

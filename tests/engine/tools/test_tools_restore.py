@@ -22,7 +22,7 @@ from dynashard_tools.account.purging import purge
 from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.entities import models
-from dynashard_tools.failure import CommandError
+from dynashard_tools.failure import CommandError, CommandInterruptedError
 from dynashard_tools.restore.command import moment_of, run
 from dynashard_tools.restore.steps import Restore, pair_of
 from dynashard_tools.restore.tables import Tables
@@ -234,6 +234,19 @@ def test_a_step_that_is_refused_ends_the_command_with_nothing_done(
 
     assert world.client.list_tables()["TableNames"] == ["Items", "Topology"]
     assert world.reserved() == [None, None]
+
+
+def test_an_interrupted_step_does_not_say_that_nothing_was_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: World) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(World, "_halt", interrupted)
+    answering(monkeypatch, "y")
+
+    with pytest.raises(CommandInterruptedError, match="this step may be done in part: run the command again"):
+        run(world.restore())
+
+    assert world.reserved() == [0, 0]
 
 
 def test_tables_that_do_not_agree_are_not_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from dynashard.resharding.checks import check_possible
 from dynashard_tools.aws_account import show_account
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.environments import environment_named
-from dynashard_tools.failure import CommandError
+from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.options import AnyEntity, AsJson, EntityName, Environment
 from dynashard_tools.reshard.consent import on_terminal, require_consent
 from dynashard_tools.reshard.description import arguments, line, lines, overdue, reached, shards
@@ -231,7 +231,8 @@ def halt_command(
     found = environment_named(environment)
     if found.unknown and not found.resources("Reshard", "AWS::StepFunctions::StateMachine"):
         raise CommandError(f"there is no stack {found.stack('Reshard')}, so nothing was stopped{found.unknown}")
-    stopped = halt(found.client("stepfunctions"), environment, time.sleep)
+    with on_interrupt(lambda: "some executions may be stopped: run it again for the others"):
+        stopped = halt(found.client("stepfunctions"), environment, time.sleep)
     if as_json:
         typer.echo(json.dumps({"stopped": stopped}))
     else:

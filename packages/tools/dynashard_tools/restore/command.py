@@ -16,7 +16,7 @@ from dynashard_tools.account.recorded import purged
 from dynashard_tools.aws_account import show_account
 from dynashard_tools.connection import RESTORED, open_backend
 from dynashard_tools.environments import aws_errors, backend_context, environment_named
-from dynashard_tools.failure import DONE, WITH_ERRORS, CommandError
+from dynashard_tools.failure import DONE, WITH_ERRORS, CommandError, on_interrupt
 from dynashard_tools.progress import working
 from dynashard_tools.reshard.description import line
 from dynashard_tools.reshard.halting import halt
@@ -74,7 +74,8 @@ def _take(number: int, step: Step) -> None:
             "standard input ended without an answer: run the command again with the same --to, and answer"
         ) from None
     if wanted:
-        step.do()
+        with on_interrupt(lambda: "this step may be done in part: run the command again with the same --to to go on"):
+            step.do()
     elif not step.optional:
         raise CommandError("stopped before this step: to continue, run the command again with the same --to")
 
