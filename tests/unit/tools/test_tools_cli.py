@@ -57,15 +57,6 @@ def test_help_needs_no_domain(tmp_path: Path, argument: str) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_standard_input_that_is_closed_is_empty() -> None:
-    program = "import sys; sys.stdin = None; from dynashard_tools.cli import main; main()"
-
-    ended = run("put", "users", "-", program=program)
-
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "error: standard input is not valid JSON at line 1, column 1: Expecting value.\n"
-
-
 def test_help_of_plan_does_not_promise_a_plan_of_all_entities() -> None:
     shown = " ".join(run("plan", "--help").stdout.split())
 
