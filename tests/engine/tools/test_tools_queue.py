@@ -167,6 +167,7 @@ def test_dead_letters_can_be_exported_to_a_file(
     assert {line["reason"] for line in lines} == {"validation_failed"}
     assert store.depth(queues["intake"].dead_letters_url).visible == 0
     assert "name a new file" in again.err
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_message_that_the_queue_refuses_stays_a_dead_letter(store: QueueStore, queues: Mapping[str, Queue]) -> None:

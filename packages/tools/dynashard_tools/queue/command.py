@@ -1,5 +1,6 @@
 """`dynashard queue`."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,7 +73,12 @@ def redrive_command(
         elif to_file.exists():
             raise CommandError(f"{to_file} exists: name a new file")
         else:
-            with file_errors(to_file, "written"), to_file.open("x", encoding="utf-8") as file:
+            # They hold items of tenants, so nobody else may read them.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with (
+                file_errors(to_file, "written"),
+                os.fdopen(os.open(to_file, flags, 0o600), "w", encoding="utf-8") as file,
+            ):
                 keep(queues.call, url, file, most=most, done=done)
     show({"queue": name, "messages": moved}, f"{plural(moved, 'dead letter')} {where}", as_json=as_json)
 

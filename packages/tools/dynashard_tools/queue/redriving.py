@@ -1,6 +1,7 @@
 """Takes messages out of a dead-letter queue: back onto their queue, or into a file."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 from uuid import uuid4
@@ -56,6 +57,8 @@ def keep(call: Call, url: str, file: IO[str], *, most: int, done: Callable[[int]
             line = {"message_id": message["MessageId"], **values, "body": message["Body"]}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
         file.flush()
+        # The queue forgets them now, so they must outlive a crash of this machine.
+        os.fsync(file.fileno())
         return messages
 
     return _drain(call, url, write, most, done)
