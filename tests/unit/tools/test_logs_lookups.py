@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.insights import Row, record_of, run_query
 from dynashard_tools.logs.lookups import MOST, look_up
 
@@ -41,6 +42,12 @@ def test_an_items_lines_say_who_deleted_it() -> None:
 @pytest.mark.parametrize("spelling", ["users/a@b", "users/a%40b", "/v1/users/a%40b"])
 def test_an_item_is_found_by_any_spelling_of_its_path(spelling: str) -> None:
     assert [row["request_id"] for row in asked("item", spelling)] == ["r-4"]
+
+
+@pytest.mark.parametrize("path", ["users", "/v1/users/", "ada"])
+def test_a_path_without_an_item_is_refused_instead_of_finding_nothing(path: str) -> None:
+    with pytest.raises(CommandError, match="names no item: write its path, such as users/ada"):
+        asked("item", path)
 
 
 def test_a_requests_lines_include_those_of_the_change_that_it_made() -> None:

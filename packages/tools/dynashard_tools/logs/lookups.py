@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from urllib.parse import quote, unquote
 
+from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.insights import Row
 
 SUBJECTS: Final = ("request", "item", "tenant")
@@ -25,6 +26,9 @@ def look_up(subject: str, value: str, ask: Ask) -> list[Row]:
 
     There are at most `MOST`. For a request, they include the lines of the stream consumer about the revisions that it
     wrote.
+
+    Raises:
+        CommandError: the value is not the path of an item.
     """
     match subject:
         case "request":
@@ -46,6 +50,8 @@ def _writes(row: Row) -> bool:
 def _spellings(item: str) -> list[str]:
     """Return an item's path as callers may write it: with and without escapes."""
     bare = item.strip("/").removeprefix("v1/")
+    if "/" not in bare:
+        raise CommandError(f"{item!r} names no item: write its path, such as users/ada")
     escaped = "/".join(quote(unquote(part), safe="") for part in bare.split("/"))
     return list(dict.fromkeys([bare, escaped, unquote(bare)]))
 
