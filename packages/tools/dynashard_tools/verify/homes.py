@@ -84,7 +84,7 @@ class HomesCheck(Check):
             detail = f"its home {place} is empty, and another live item of its key is at {', '.join(others)}: "
             return Finding(Kind.DOUBLE, key_text(item), f"{detail}compare them, and delete all but one")
         detail = f"its home is {place}, which is empty"
-        mended = self.mend and not is_marker(there) and self._bring(entity, item, place, count)
+        mended = self.mend and self._bring(entity, item, place, count)
         return Finding(Kind.AWAY, key_text(item), detail, mended=mended, changes={PK: Change(item[PK], {"S": place})})
 
     def _strays(self, entity: EntityDefinition[Any], item: Wire) -> list[str]:

@@ -230,20 +230,16 @@ class Backfill:
     def _complete(self, run: Run, family: Record) -> bool:
         """Record that the goal is reached, if nothing can have moved since the round began; return whether it is."""
         goal = self._work.goal
-        while True:
-            if self._movements.possible and version_of(family) != run.family:
-                return False
-            now = self._store.runtime.clock()
-            done = family.revised(now, backfilled={**family.backfilled, goal.key: goal.value})
-            try:
-                self._topology.save((family, done))
-            except TopologyChangedError:
-                found = self._topology.find(self._family)
-                if found is None:
-                    return False
-                family = found
-                continue
-            return True
+        if self._movements.possible and version_of(family) != run.family:
+            return False
+        now = self._store.runtime.clock()
+        done = family.revised(now, backfilled={**family.backfilled, goal.key: goal.value})
+        try:
+            self._topology.save((family, done))
+        except TopologyChangedError:
+            # The record is read again: if items may have moved, another round begins, and else nothing is left of this.
+            return False
+        return True
 
     def _forget(self, run: Run) -> None:
         self._runs.clear(self._work.goal)
