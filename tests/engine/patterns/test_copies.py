@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 from msgspec import structs
 
-from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards, Unique
+from dynashard import Dynashard, Entity, Key, Put, Registry, RetryPolicy, Shards, Unique, updated_at
 from dynashard.errors import (
     DeclarationError,
     DynashardError,
@@ -160,6 +160,28 @@ def test_a_copy_that_has_expired_already_is_neither_written_nor_missed(world: Wo
     world.case("a", "ada", "bob")
 
     assert [carry(KEY), carry(KEY)] == [Drift(missing=1), Drift()]
+
+
+class Stamped(Entity, name="copies.v1.Stamped", key=Key("{tenant}:{case}", "{person}"), registry=_REGISTRY):
+    tenant: str
+    case: str
+    person: str
+    changed_at: datetime = updated_at()
+
+
+def test_the_times_that_the_server_sets_make_no_copy_differ(world: World) -> None:
+    stamped = MaterializedCopies(
+        of=Case,
+        copy=Stamped,
+        make=lambda case: [Stamped(tenant=case.tenant, case=case.id, person=each) for each in case.people],
+        partition={"case": "id"},
+    )
+    world.case("a", "ada")
+
+    first = stamped.materializer(world.db()).carry(KEY)
+    again = stamped.materializer(world.db()).carry(KEY)
+
+    assert (first.missing, again) == (1, Drift())
 
 
 class Badge(

@@ -117,6 +117,38 @@ def test_a_count_is_not_set_while_edges_are_added(world: World) -> None:
     agree(world)
 
 
+def test_a_node_is_not_mended_if_only_its_second_counter_could_be_set(world: World) -> None:
+    fans = edges_of(world)
+    fans.add(TENANT, USER, ACTOR)
+    slots = [item for item in world.raw() if "count" in item and item["way"]["S"] == "FAN_OF"]
+    world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": slots[0]["PK"], "SK": slots[0]["SK"]})
+    names = (f"Actor.new{number}" for number in range(9))
+    world.faults(meanwhile("TransactWriteItems", lambda: fans.add(TENANT, USER, next(names)), nth=None))
+
+    drift = repair_of(world).repair(TENANT, USER)
+
+    assert (drift.mended, list(drift.counted)) == (False, ["FAN_OF"])
+
+
+def test_a_node_is_not_mended_if_only_its_second_half_could_be_written(world: World) -> None:
+    fans = edges_of(world, replace(FANS, counts=None))
+    for number in range(2):
+        fans.add(TENANT, f"User.{number}", ACTOR)
+    take(world, "FAN_OF.Actor.5")
+    there = world.raw()
+
+    def come_back() -> None:
+        for item in there:
+            world.dynamodb.call("PutItem", TableName=world.table, Item=item)
+
+    gone = meanwhile("TransactWriteItems", lambda: take(world, *(item["SK"]["S"] for item in there)))
+    world.faults(gone, meanwhile("TransactWriteItems", come_back, nth=2))
+
+    drift = repair_of(world, replace(FANS, counts=None)).repair(TENANT, ACTOR)
+
+    assert (drift.mended, len(drift.halves)) == (False, 2)
+
+
 def test_an_edge_that_only_the_first_of_two_scans_still_shows_is_not_counted(world: World) -> None:
     followed(world, 3)
     [gone] = [item for item in world.raw() if item["SK"]["S"] == "FANNED_BY.User.1"]

@@ -222,7 +222,11 @@ def test_an_item_that_is_stored_during_a_repair_is_counted_in_each_row_within_th
     assert days(repair) == []
 
 
-def test_the_repair_of_a_day_also_repairs_the_month_that_lacks_the_same_items(db: Dynashard, beats: list[Beat]) -> None:
+@pytest.mark.parametrize("together", [1, 400])
+def test_the_repair_of_a_day_also_repairs_the_month_that_lacks_the_same_items(
+    db: Dynashard, beats: list[Beat], monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr("dynashard_patterns.rollups.repair._MARKED_TOGETHER", together)
     counter(db).count(beats[3:])
 
     mended = repair_of(db, beats).repair(DAY, DAY + timedelta(days=1))

@@ -12,6 +12,7 @@ from dynashard.errors import (
     InvalidValueError,
     ItemTooLargeError,
     OutcomeUnknownError,
+    TransactionCanceledError,
     TransactionConflictError,
     TransactionRefusedError,
 )
@@ -314,6 +315,19 @@ def test_a_transaction_in_progress_is_requested_again(world: World) -> None:
 
     assert world.notes.get(key()).reads == 2
     assert sent.calls[0].request == sent.calls[1].request
+
+
+def test_a_cancellation_without_reasons_ends_the_transaction(world: World) -> None:
+    def cancel(_send: Any, _request: Any) -> Any:
+        raise TransactionCanceledError(
+            "cancelled", operation="TransactWriteItems", aws_code="TransactionCanceledException", reasons=()
+        )
+
+    sent = world.faults(Fault("TransactWriteItems", cancel))
+
+    with pytest.raises(TransactionCanceledError):
+        world.transact(Create(note("new")))
+    assert (sent.sent("TransactWriteItems"), world.raw()) == (1, [])
 
 
 def test_a_transaction_recognises_its_own_work_without_its_token(world: World) -> None:

@@ -251,6 +251,9 @@ def test_random_placement_shrinks_when_the_removed_shards_are_empty(world: Movin
     world.fill(Event, 20, until=lambda _: late)
     # Other entities have shards with such numbers too.
     world.fill(Thing, 20)
+    # And what stays in the first shard may stay for ever.
+    lasting = {PK: {"S": "move.v1.Event:abc:0"}, SK: {"S": "lasting"}, TYPE: {"S": "move.v1.Event"}, REV: {"S": "r"}}
+    world.put({**lasting, "tenant": {"S": "abc"}, "id": {"S": "lasting"}})
     world.resharder.start(scope, 1)
 
     for _ in range(5):

@@ -158,6 +158,16 @@ def test_many_reservations_without_items_are_all_found(world: ReshardWorld) -> N
     assert kinds(report(world, "--only", "unique")[1]) == {"reservation": 150}
 
 
+def test_many_items_without_reservations_are_all_found(world: ReshardWorld) -> None:
+    written_before(world, method("1"))
+    item = stored(world, lambda row: row["SK"]["S"] == "cm_1")
+    for n in range(2, 151):
+        own = {"SK": {"S": f"cm_{n}"}, "method_id": {"S": str(n)}, "address": {"S": f"{n}@b.c"}}
+        put(world, {**item, **own})
+
+    assert kinds(report(world, "--only", "unique")[1]) == {"unreserved": 150}
+
+
 def test_verification_names_items_that_have_the_same_value(world: ReshardWorld) -> None:
     written_before(world, method("1"), method("2"))
     build(world, "--despite-duplicates")

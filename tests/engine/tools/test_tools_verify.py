@@ -149,6 +149,11 @@ def test_findings_are_printed_in_words(world: ReshardWorld) -> None:
     assert "(mended)" in mended.out
     assert "1 found wrong, 1 mended" in mended.out
     assert "20 items: 0 found wrong" in right.out
+    for _ in range(2):
+        delete(world, stored(world, lambda item: item["SK"]["S"] == "FAN_OF.Actor.5"))
+    halves = world.run("verify", "follows", "--only", "edges").out
+    assert "the other half is missing of " in halves
+    assert " more\n" not in halves
 
 
 def test_a_running_change_is_reported_and_the_rest_is_verified(world: ReshardWorld) -> None:

@@ -1,14 +1,18 @@
 """The growth policy halves counts after a long quiet time."""
 
+from datetime import datetime
+
 import pytest
 from msgspec.structs import replace
 
-from dynashard import Shards
+from dynashard import Entity, Key, Registry, Shards, definition
 from dynashard.growth.terms import CountState, GrowthEvent
 from dynashard.topology import Record
 from tests.unit.serving.growth_policy_world import DAY, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit
+
+LOGS = Registry()
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,41 @@ def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
 
     assert early == [("thing.v1.Thing:other", 32)]
     assert world.asked[1:] == [("thing.v1.Thing:abc", 16)]
+
+
+class Ping(
+    Entity,
+    name="log.v1.Ping",
+    key=Key("{tenant}", "ping#{id}", "log"),
+    shards=Shards(2, max=64, placement="random"),
+    expires="until",
+    registry=LOGS,
+):
+    tenant: str
+    id: str
+    until: datetime | None = None
+
+
+class Entry(
+    Entity,
+    name="log.v1.Entry",
+    key=Key("{tenant}", "entry#{id}", "log"),
+    shards=Shards(2, max=64, placement="random"),
+    registry=LOGS,
+):
+    tenant: str
+    id: str
+
+
+@pytest.mark.parametrize(("models", "halved"), [((Ping,), 1), ((Ping, Entry), 0), ((Entry, Ping), 0)])
+def test_random_placement_is_halved_only_if_every_entity_of_the_partition_expires(
+    models: tuple[type[Entity], ...], halved: int
+) -> None:
+    world = World(counts={"log:abc": CountState(64, 0.0, busy=False)})
+
+    reports = world.process(load=Loads()).shrink([record("log:abc", 64)], [definition(each) for each in models])
+
+    assert len(reports) == halved
 
 
 def test_a_dry_run_halves_nothing() -> None:

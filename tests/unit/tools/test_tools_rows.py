@@ -146,6 +146,13 @@ def test_a_csv_file_in_another_encoding_is_refused_at_its_header(encoding: str) 
         csv_rows("id,email\n1,a@b\n".encode(encoding))
 
 
+def test_only_the_first_line_may_begin_with_a_byte_order_mark() -> None:
+    first, second = json_rows(b'\xef\xbb\xbf{"id": "1"}\n\xef\xbb\xbf{"id": "2"}\n')
+
+    assert (first.fields, second.fields) == ({"id": "1"}, None)
+    assert "not JSON" in str(second.reason)
+
+
 @pytest.mark.parametrize("longest", [12, 11])
 def test_a_line_may_be_as_long_as_the_longest_with_its_end(longest: int) -> None:
     [row] = rows(Lines(BytesIO(b'{"id": "1"}\n'), longest=longest), "jsonl", COLUMNS)
