@@ -10,7 +10,7 @@ from dynashard.entity import ItemKey
 from dynashard.routing import home
 from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, REV, SK
-from dynashard.testing.faults import FaultyTransport, meanwhile, throttled
+from dynashard.testing.faults import FaultyTransport, conflict, meanwhile, throttled
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
@@ -253,6 +253,30 @@ def test_an_item_changed_during_its_repair_is_not_overwritten(world: Moving) -> 
     assert (report.found["away"], report.left) == (1, 1)
     assert newer in world.raw()
     assert verified(world, mend=True).left == 0
+
+
+def test_a_repair_that_meets_another_transaction_is_tried_again(world: Moving) -> None:
+    changed(world)
+    [late] = strays(Thing, 4, 8, 1)
+    world.put(late)
+
+    report = verified(world, mend=True, transport=FaultyTransport(world.inner, [conflict("TransactWriteItems")]))
+
+    assert (dict(report.mended), report.left) == ({"away": 1}, 0)
+
+
+def test_the_marker_of_another_resize_is_not_deleted(world: Moving) -> None:
+    changed(world)
+    [late] = strays(Thing, 4, 8, 1)
+    marker = {**late, MOVED_TO: {"N": "8"}}
+    newer = {**late, MOVED_TO: {"N": "16"}}
+    world.put(marker)
+    racing = FaultyTransport(world.inner, [meanwhile("DeleteItem", lambda: world.put(newer))])
+
+    report = verified(world, mend=True, transport=racing)
+
+    assert (report.left, racing.waiting) == (1, [])
+    assert newer in world.raw()
 
 
 def test_throttles_are_retried(world: Moving) -> None:

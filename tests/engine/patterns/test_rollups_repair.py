@@ -1,6 +1,6 @@
 """Wrong roll-ups are found and repaired while counting continues."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -9,9 +9,9 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError
-from dynashard.testing.faults import Fault, FaultyTransport, afterwards
+from dynashard.testing.faults import Fault, FaultyTransport, Send, afterwards
 from dynashard.topology import DeclaredTopology
-from dynashard.transport import Transport
+from dynashard.transport import Transport, Wire
 from dynashard_patterns.rollups import ItemCounter, Level, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.declaration import Counted
 from dynashard_patterns.rollups.levels import LAST
@@ -118,6 +118,46 @@ def test_all_rows_that_lack_items_are_repaired_and_not_counted_again(db: Dynasha
     assert days(repair) == []
     assert late.counted == 0
     assert month(repair) == RepairResult()
+
+
+def test_an_item_that_begins_another_part_while_items_are_read_is_counted_once(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats[1:])
+    arriving: list[Callable[[], object]] = []
+
+    def interrupted(send: Send, request: Mapping[str, Any]) -> Wire:
+        if arriving:
+            arriving.pop()()
+        return send(request)
+
+    faulty = FaultyTransport(wire, [Fault("Query", interrupted, nth=None)])
+    repair = repair_of(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    wrong = days(repair)
+    arriving.append(lambda: counter(db, 3).count(beats[:1]))
+
+    _, left = repair.mend(wrong)
+
+    assert (left, arriving) == (set(), [])
+    assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
+
+
+def test_nothing_is_lowered_while_an_item_does_not_fit(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    counter(db).count(beats)
+    before = stored_sums(db, tenant=beats[0].tenant)
+    [item] = [
+        row
+        for row in wire.call("Scan", {"TableName": shared})["Items"]
+        if row["PK"]["S"].startswith(f"test.v1.Beat:{beats[0].tenant}:") and row["SK"]["S"].endswith(f"#{beats[0].id}")
+    ]
+    wire.call("PutItem", {"TableName": shared, "Item": {**item, "loud": {"S": "very"}}})
+
+    result = repair_of(db, beats).repair(MONTH, MONTH + timedelta(days=30), lower=True)
+
+    assert (result.mended, result.kept) == (0, 4)
+    assert stored_sums(db, tenant=beats[0].tenant) == before
 
 
 def test_roll_ups_can_be_rebuilt_from_their_items(db: Dynashard, beats: list[Beat]) -> None:

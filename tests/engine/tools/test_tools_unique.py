@@ -134,6 +134,15 @@ def test_a_reservation_that_has_expired_is_not_left_over(world: ReshardWorld) ->
     assert (status, kinds(found)) == (0, {})
 
 
+def test_a_reservation_of_a_value_that_another_program_has_replaced_is_freed(world: ReshardWorld) -> None:
+    world.layer().collection(ContactMethod).create(method("1", "old@b.c"))
+    put(world, {**stored(world, lambda row: row["SK"]["S"] == "cm_1"), "address": {"S": "new@b.c"}})
+
+    found = report(world, "--only", "unique", "--mend")[1]
+
+    assert found["mended"] == {"unreserved": 1, "reservation": 1}
+
+
 def test_a_reservation_whose_owner_has_come_back_is_not_freed(world: ReshardWorld) -> None:
     methods = world.layer().collection(ContactMethod)
     methods.create(method("back"))
