@@ -6,6 +6,7 @@ import pytest
 
 from domain.samples.seats import Seats
 from dynashard.placement import PART_DIGITS
+from dynashard.transport.interface import Wire
 from dynashard_patterns import CounterStore
 from tests.engine.tools.reshard_world import ReshardWorld
 from tests.engine.tools.verify_world import TENANT, put, report, stored, typed
@@ -76,3 +77,32 @@ def test_a_part_that_no_reader_looks_at_is_found(world: ReshardWorld) -> None:
     status, found = details(world, "--only", "counters")
 
     assert (status, found) == (4, ["counter: it has 4 parts, so part 9 is never read"])
+
+
+DAMAGED: Final = {
+    "number": {"value": {"S": "many"}},
+    "newer version": {"Ver": {"N": "7"}},
+    "marker": {"MovedTo": {"S": "x"}},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_a_part_that_does_not_fit_is_named_and_the_other_counters_are_compared(
+    world: ReshardWorld, damage: dict[str, Wire]
+) -> None:
+    counters = seats(world)
+    matinee = {**KEY, "screening": "matinee"}
+    for _ in range(20):
+        counters.add(matinee, 3)
+    chosen = [
+        stored(world, lambda each, name=name: each.get("screening", {}).get("S") == name)  # type: ignore[misc]
+        for name in ("matinee", "premiere")
+    ]
+    put(world, {**chosen[0], **damage})
+    put(world, {**chosen[1], "value": {"N": str(int(chosen[1]["value"]["N"]) + 9)}})
+
+    status, found = details(world, "--only", "counters")
+
+    assert status == 4
+    assert found[0].startswith(("unreadable: ", "damaged_marker: "))
+    assert found[1:] == ["counter: value and spare of all parts add up to +9, not 0"]

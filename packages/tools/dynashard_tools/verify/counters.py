@@ -1,10 +1,12 @@
 """Checks that the parts of a counter agree with each other, and that readers see all of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from dynashard.entity import EntityDefinition, definition
+from dynashard.errors import UndecodableItemError
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
 from dynashard_patterns.counters import Counter, CounterStore, bounds_of
@@ -46,8 +48,10 @@ class CountersCheck(Check):
         counters = CounterStore.on(self.db, self.model)
         for number, (values, seen) in enumerate(self._numbers.items(), 1):
             key = dict(zip(self._names, values, strict=True))
-            for detail in self._faults(counters.parts(key), seen):
-                yield Finding(Kind.COUNTER, self._where(key), detail)
+            # A part that does not fit is a finding of its own. Without its numbers, the others prove nothing.
+            with suppress(UndecodableItemError):
+                for detail in self._faults(counters.parts(key), seen):
+                    yield Finding(Kind.COUNTER, self._where(key), detail)
             advance(number)
 
     def _faults(self, found: PartsRead[Counter], seen: set[int]) -> Iterator[str]:
