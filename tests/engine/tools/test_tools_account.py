@@ -361,6 +361,19 @@ class File(Entity, name="former.v1.File", key=Key("{tenant_id}", "{id}"), regist
     id: str
 
 
+def test_a_purge_finds_a_reservation_that_names_no_owner(db: Dynashard, backend: Backend, tenant: str) -> None:
+    method = ContactMethod(tenant_id=tenant, user_id="u1", method_id="m1", channel=Channel.EMAIL, address="a@b.c")
+    db.collection(ContactMethod).create(method)
+    scanned = backend.transport.call("Scan", {"TableName": backend.table, "ConsistentRead": True})["Items"]
+    [row] = [row for row in scanned if tenant in row.get("OwnerPartition", {}).get("S", "")]
+    backend.transport.call("PutItem", {"TableName": backend.table, "Item": {**row, "OwnerPartition": {"N": "5"}}})
+
+    done = purge(tenant_data(backend), tenant, scanned=lambda _: None, removed=lambda _: None)
+
+    assert done.total == 2
+    assert list_of(backend, tenant) == []
+
+
 def test_a_purge_removes_what_fields_have_left_that_are_not_declared_any_more(
     backend: Backend, db: Dynashard, tenant: str
 ) -> None:

@@ -185,3 +185,45 @@ def test_verification_names_items_that_have_the_same_value(world: ReshardWorld) 
 
     assert (status, kinds(found)) == (4, {"not_unique": 1})
     assert "has the same channel, address" in found["findings"][0]["detail"]
+
+
+NAMELESS: Final = {
+    "none": {"OwnerPartition": None},
+    "no text": {"OwnerSort": {"N": "5"}},
+    "an empty text": {"OwnerSort": {"S": ""}},
+}
+
+
+@pytest.mark.parametrize("damage", NAMELESS.values(), ids=NAMELESS)
+def test_a_reservation_that_names_no_owner_is_found_and_refuses_nobody(
+    world: ReshardWorld, damage: dict[str, Wire | None]
+) -> None:
+    methods = world.layer().collection(ContactMethod)
+    methods.create(method("1"))
+    [row] = rows(world, RESERVATION)
+    damaged = {name: value for name, value in {**row, **damage}.items() if value is not None}
+    methods.delete(method("1"))
+    put(world, damaged)
+
+    methods.create(method("2"))
+    taken = report(world, "--only", "unique")
+    methods.delete(method("2"))
+    put(world, damaged)
+    status, found = report(world, "--only", "unique")
+    mended = report(world, "--only", "unique", "--mend")
+
+    assert (taken[0], taken[1]["found"]) == (0, {})
+    assert (status, kinds(found)) == (4, {"reservation": 1})
+    assert (mended[0], mended[1]["mended"]) == (0, {"reservation": 1})
+    assert rows(world, RESERVATION) == []
+
+
+def test_the_values_of_an_item_are_reserved_in_place_of_a_reservation_that_names_no_owner(world: ReshardWorld) -> None:
+    world.layer().collection(ContactMethod).create(method("1"))
+    [row] = rows(world, RESERVATION)
+    put(world, {name: value for name, value in row.items() if name != "OwnerSort"})
+
+    status, found = report(world, "--only", "unique", "--mend")
+
+    assert (status, found["mended"]) == (0, {"unreserved": 1})
+    assert rows(world, RESERVATION) == [{**row, "OwnerRev": rows(world, RESERVATION)[0]["OwnerRev"]}]

@@ -113,8 +113,8 @@ class TenantData:
         place: str = item[PK]["S"].removeprefix(f"{kind}{DEFAULT_SEPARATOR}")
         if not beside or name not in self._entities or place == item[PK]["S"]:
             return mine.fit(item[PK]["S"])
-        if OWNER_PARTITION in item:
-            return mine.fit(item[OWNER_PARTITION]["S"])
+        if owner := item.get(OWNER_PARTITION, {}).get("S"):
+            return mine.fit(owner)
         return place.startswith(mine.places[name])
 
     def partitions(self, tenant: str, now: float, scanned: Scanned) -> list[Partition]:

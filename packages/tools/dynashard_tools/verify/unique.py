@@ -45,6 +45,7 @@ class UniqueCheck(Check):
     _rows: dict[str, Wire] = field(default_factory=dict)
     _lacking: dict[ItemKey, None] = field(default_factory=dict)
     _left_over: dict[str, Wire] = field(default_factory=dict)
+    _nameless: dict[str, None] = field(default_factory=dict)
     _compared: int = 0
 
     def __post_init__(self) -> None:
@@ -75,6 +76,10 @@ class UniqueCheck(Check):
             lacking = {} if item is None else self._repair.lacking({key: item})
             if item is not None and lacking:
                 yield from self._unreserved(key, item, lacking[key])
+        for place in self._nameless:
+            found = self._repair.still_nameless(place)
+            if found is not None:
+                yield self._discarded(place, found)
         for place, row in self._left_over.items():
             for owner in self._repair.left_over([row]).values():
                 yield self._freed(place, self._kinds[row[TYPE]["S"]], owner)
@@ -85,6 +90,7 @@ class UniqueCheck(Check):
         self._items.clear()
 
     def _compare_rows(self) -> None:
+        self._nameless |= dict.fromkeys(self._repair.nameless(self._rows.values()))
         self._left_over |= {place: self._rows[place] for place in self._repair.left_over(self._rows.values())}
         self._compared += len(self._rows)
         self._rows.clear()
@@ -108,6 +114,11 @@ class UniqueCheck(Check):
         """Whether the owner of a reservation is live and has its value."""
         owner = None if each.owner is None else self._repair.current(each.owner)
         return owner is not None and has(self.entity, owner, each.place)
+
+    def _discarded(self, place: str, found: Wire) -> Finding:
+        detail = "it names no owner, because another program has written it"
+        mended = self.mend and self._repair.discard(found)
+        return Finding(Kind.RESERVATION, place, detail, mended=mended, changes={place: Change({"M": found}, None)})
 
     def _freed(self, place: str, unique: UniqueDefinition, owner: ItemKey) -> Finding:
         names = ", ".join(unique.fields)

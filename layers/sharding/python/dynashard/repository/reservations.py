@@ -109,9 +109,11 @@ def has(entity: EntityDefinition[Any], stored: Mapping[str, Any], place: str) ->
 def owner_of(reservation: Mapping[str, Any]) -> ItemKey | None:
     """Return the logical key of a reservation's owner; None if what is stored names none."""
     try:
-        return ItemKey(reservation[OWNER_PARTITION]["S"], reservation[OWNER_SORT]["S"])
+        owner = ItemKey(reservation[OWNER_PARTITION]["S"], reservation[OWNER_SORT]["S"])
     except (KeyError, TypeError):
         return None
+    # No key of DynamoDB is empty.
+    return owner if owner.partition and owner.sort else None
 
 
 def reservation_key(place: str) -> Wire:

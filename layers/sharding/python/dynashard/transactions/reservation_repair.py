@@ -10,12 +10,21 @@ from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.uniqueness import RESERVATION, UniqueDefinition
-from dynashard.errors import TransactionRefusedError
+from dynashard.errors import ConditionFailedError, TransactionRefusedError
 from dynashard.repository.batch import get_all
-from dynashard.repository.conditions import is_live
+from dynashard.repository.conditions import Condition, is_live
 from dynashard.repository.home_reader import HomeReader
 from dynashard.repository.projection import Reading
-from dynashard.repository.reservations import Reserving, expiry_of, fields_stored, has, owner_of, stored_places
+from dynashard.repository.reservations import (
+    Reserving,
+    as_read,
+    expiry_of,
+    fields_stored,
+    has,
+    owner_of,
+    reservation_key,
+    stored_places,
+)
 from dynashard.repository.store import Store
 from dynashard.schema import EXPIRES_AT, PK
 from dynashard.transactions.steps import CheckStored
@@ -82,6 +91,27 @@ class ReservationRepair:
             for place, owner in owners.items()
             if owner is not None and not (owner in items and has(self._entity, items[owner], place))
         }
+
+    def nameless(self, reservations: Iterable[Wire]) -> dict[str, Wire]:
+        """Return which of some stored reservations are in force and name no owner, by stored partition keys."""
+        now = self._store.now()
+        return {each[PK]["S"]: each for each in reservations if is_live(each, now) and owner_of(each) is None}
+
+    def still_nameless(self, place: str) -> Wire | None:
+        """Return the reservation at a place if it is in force and names no owner. Cost: a consistent read."""
+        return self.nameless(self._stored([place]).values()).get(place)
+
+    def discard(self, found: Wire) -> bool:
+        """Delete a reservation that names no owner; return whether it was as it was read. Cost: 1 write unit."""
+        term, values = as_read(found)
+        key = reservation_key(found[PK]["S"])
+        try:
+            self._store.transport.call(
+                "DeleteItem", Condition(term, values).on({"TableName": self._store.table, "Key": key})
+            )
+        except ConditionFailedError:
+            return False
+        return True
 
     def current(self, key: ItemKey) -> Wire | None:
         """Return the live item with this key. Cost: a consistent read."""

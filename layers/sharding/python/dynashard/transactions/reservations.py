@@ -35,11 +35,11 @@ class _Sent(NamedTuple):
 class _LeftOver(NamedTuple):
     """A reservation that is left over, as it was read; its owner, and the check that it still has no claim to it.
 
-    There is no check if the step that takes it writes the owner, on a condition of its own.
+    There is no check if the step that takes it writes the owner, on a condition of its own, or if it names no owner.
     """
 
     found: Mapping[str, Any]
-    owner: ItemKey
+    owner: ItemKey | None
     guard: Participant | None
 
 
@@ -121,11 +121,15 @@ class Reservations:
     def _met(self, sent: _Sent, taker: Participant, found: Mapping[str, Any] | None) -> Verdict:
         """Decide what follows a reservation that another item seems to have."""
         self._left_over.pop(sent.place, None)
-        owner = owner_of(found or {})
-        if owner is None or not is_live(found, self._store.now()):
+        if found is None or not is_live(found, self._store.now()):
             # It has gone, or it has expired since the step was prepared.
             taker.prepare_again()
             return Verdict.RETRY
+        owner = owner_of(found)
+        if owner is None:
+            # Another program has damaged it. It belongs to nobody, so it refuses nobody.
+            self._left_over[sent.place] = _LeftOver(found, None, None)
+            return Verdict.REROUTED
         entity = taker.writes.entity
         stored = HomeReader(self._store, entity).read(owner, Reading(consistent=True))
         own = owner == taker.writes.key
@@ -136,7 +140,7 @@ class Reservations:
                 return Verdict.RETRY
             raise taker.not_unique(sent.unique)
         if own:
-            self._left_over[sent.place] = _LeftOver(found or {}, owner, None)
+            self._left_over[sent.place] = _LeftOver(found, owner, None)
             return Verdict.REROUTED
         if any(participant.writes.key == owner for participant in self._participants):
             raise WriteContendedError(
@@ -144,7 +148,7 @@ class Reservations:
                 "the other, or run `dynashard verify --only unique --mend`"
             )
         check = CheckStored(entity, owner, None if stored is None else revision_in(stored))
-        self._left_over[sent.place] = _LeftOver(found or {}, owner, Participant(self._store, _GUARD, check))
+        self._left_over[sent.place] = _LeftOver(found, owner, Participant(self._store, _GUARD, check))
         return Verdict.REROUTED
 
     def learn_guard(self, guard: Participant, reasons: Sequence[CancellationReason]) -> Verdict:
