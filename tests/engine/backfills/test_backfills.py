@@ -291,3 +291,28 @@ def test_deleting_meanwhile_is_not_undone(world: Moving) -> None:
     backfill(world, seconds=0.01, write_units=100.0).run(delete)
 
     assert world.raw() == []
+
+
+@pytest.mark.parametrize(("kind", "complete"), [("migrate", False), ("by_last", True)])
+def test_items_away_from_their_homes_are_named_and_brought_into_no_index(
+    world: Moving, kind: str, *, complete: bool
+) -> None:
+    filled(world, 6)
+    if kind == "by_last":
+        backfill(world).run()
+    rows = [{name: value for name, value in row.items() if not name.startswith("GSI")} for row in world.raw()]
+    for row in rows:
+        world.inner.call("PutItem", {"TableName": world.table, "Item": row})
+    partition = rows[0]["PK"]["S"].rpartition(":")[0]
+    strays = [{**rows[0], "PK": {"S": place}} for place in (partition, f"{partition}:77")]
+    for stray in strays:
+        world.inner.call("PutItem", {"TableName": world.table, "Item": stray})
+
+    report = backfill(world, kind).run()
+
+    assert (report.complete, report.written, report.left) == (complete, 6, 2)
+    assert [each.problem.partition(":")[0] for each in report.unfit] == [
+        "it is stored where no reader looks for it"
+    ] * 2
+    assert all(stray in world.raw() for stray in strays)
+    assert len(world.of(NewPart).list(PART, index="by_last", limit=100).items) == 6

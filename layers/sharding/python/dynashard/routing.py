@@ -115,6 +115,14 @@ class Router:
         """
         return view.epochs is None or self.key_clock.readable(entity, key, self._learn_clock)
 
+    def reads_at(self, entity: EntityDefinition[Any], stored: str, sort: str) -> bool:
+        """Whether readers look for a sort key at a stored partition key now. Cost: that of `places`."""
+        partition = logical_partition_of(entity, stored)
+        if not entity.rule.fixed:
+            return stored in stored_partitions(entity, partition, self.topology.view(entity, partition))
+        places = self.places(entity, ItemKey(partition, sort))
+        return stored in (places.old, places.new)
+
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""
         return wire_key((self.places(entity, key).old, key.sort))

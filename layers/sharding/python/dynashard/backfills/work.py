@@ -19,7 +19,7 @@ MOST_NAMED: Final = 100
 
 
 class Unfit(NamedTuple):
-    """A stored item that a backfill leaves as it is, because it does not fit its declaration."""
+    """A stored item that a backfill leaves as it is: it does not fit its declaration, or is away from its home."""
 
     key: str
     problem: str
@@ -61,7 +61,7 @@ class BackfillWork(Work):
         if self._family.member_of(item) is not self.entity:
             return False
         try:
-            return self.needed(item)
+            return self._needs_write(item)
         except UndecodableItemError as error:
             if len(self.unfit) < MOST_NAMED:
                 at = (item[PK]["S"], item[SK]["S"])
@@ -69,14 +69,28 @@ class BackfillWork(Work):
             return True
 
     def refuses(self, item: Wire) -> bool:
-        """Whether an item cannot be decoded, so that it stays as it is."""
+        """Whether an item cannot be decoded, or is away from its home, so that it stays as it is."""
         if not self.unfit:
             return False
         try:
-            self.needed(item)
+            self._needs_write(item)
         except UndecodableItemError:
             return True
         return False
+
+    def _needs_write(self, item: Wire) -> bool:
+        """Whether an item needs a write; raises `UndecodableItemError` if it may not have one."""
+        if not self.needed(item):
+            return False
+        router, key = self.store.router, self.key_of(item)
+        if router.reads_at(self.entity, item[PK]["S"], key.sort):
+            return True
+        # The item may have moved after the view was read.
+        router.topology.refresh(self.entity, key.partition)
+        if router.reads_at(self.entity, item[PK]["S"], key.sort):
+            return True
+        # Its entry would show it in listings of the index, beside the item at its home.
+        raise UndecodableItemError("it is stored where no reader looks for it: run `dynashard verify --mend` first")
 
     def needed(self, item: Wire) -> bool:
         """Whether a live item of the entity needs a write; raises `UndecodableItemError` if it does not fit."""
