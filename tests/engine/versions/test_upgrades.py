@@ -175,7 +175,10 @@ WRITES = {
     "guarded": lambda version, read: version.tasks.put(read, handling="guarded"),
     "exactly-once": lambda version, read: version.tasks.put(read, handling="exactly-once"),
     "exactly-once update": lambda version, _: version.tasks.update(KEY, set={"age": "1"}, handling="exactly-once"),
+    "create": lambda version, read: version.tasks.create(read),
+    "exactly-once create": lambda version, read: version.tasks.create(read, handling="exactly-once"),
     "transaction": lambda version, read: version.db.transact(Put(read)),
+    "transaction create": lambda version, read: version.db.transact(Create(read)),
     "transaction update": lambda version, _: version.db.transact(Update(First, KEY, set={"age": "1"})),
 }
 

@@ -129,6 +129,8 @@ class Write(Struct, frozen=True):
 
     def refused_unread(self, found: Mapping[str, Any] | None) -> bool:
         """Whether a stored item has made the condition fail by its version or its objects alone, so it is read."""
+        if self.kind is Kind.CREATE:
+            return False
         if self.objects is None and (self.operation not in _VERSIONED or self._replaces(version_in(found or {}))):
             return False
         return self._meets_revision(found)

@@ -21,13 +21,13 @@ from dynashard.errors import (
     RevisionMismatchError,
     TransactionRefusedError,
 )
-from dynashard.repository.conditions import is_live, refusal
+from dynashard.repository.conditions import is_live, later_version, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.markers import create_with_marker, none_alive
 from dynashard.repository.phase_table import Encountered, How, Next, Target, plan
 from dynashard.repository.store import Store
-from dynashard.repository.write import Kind
+from dynashard.repository.write import CHECK, Kind
 from dynashard.routing import settling
 from dynashard.transactions.bounds import refusal_of
 from dynashard.transactions.prepared import Prepared, StepWrites
@@ -177,6 +177,9 @@ class Participant:
                 raise self._refused(exhausted)
             self._creating = True
             return Verdict.REROUTED
+        creates = write.kind is Kind.CREATE and write.operation != CHECK
+        if creates and (later := later_version(self.writes.entity, rival)) is not None:
+            raise later
         raise self._refused(refusal(rival, name=self.writes.name, now=write.now, if_match=write.if_match))
 
     def _exhausted(self, rival: Mapping[str, Any]) -> ExhaustedError | None:
