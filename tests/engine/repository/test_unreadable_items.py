@@ -246,3 +246,37 @@ def test_an_item_is_in_no_index_for_a_value_that_readers_get_as_none(world: Worl
 
     assert [each.code for each in world.of(Coded).items(team="red", index="by_team")] == ["2"]
     assert [row["code"]["S"] for row in world.raw() if "GSI2PK" in row] == ["2"]
+
+
+REPLACED: dict[str, Callable[[World, Person], object]] = {
+    "put": lambda world, item: world.people.put(item),
+    "put exactly once": lambda world, item: world.people.put(item, handling="exactly-once"),
+    "replace": lambda world, item: world.people.replace(item),
+    "transaction": lambda world, item: world.transact(Put(item)),
+}
+
+
+def with_no_time_of_expiry(world: World) -> Person:
+    """Store an item that has something else in place of its time of expiry."""
+    item = world.people.create(person())
+    [row] = world.raw()
+    world.dynamodb.call("PutItem", TableName=world.table, Item={**row, "ExpiresAt": {"S": "soon"}})
+    return item
+
+
+@pytest.mark.parametrize("write", REPLACED.values(), ids=REPLACED)
+def test_an_item_whose_time_of_expiry_cannot_be_read_is_replaced(world: World, write: Callable[..., object]) -> None:
+    item = with_no_time_of_expiry(world)
+
+    write(world, item)
+
+    assert world.people.get(item).mail == item.mail
+
+
+@pytest.mark.parametrize("handling", ["plain", "exactly-once"])
+def test_an_item_whose_time_of_expiry_cannot_be_read_is_deleted(world: World, handling: Any) -> None:
+    item = with_no_time_of_expiry(world)
+
+    world.people.delete(item, handling=handling)
+
+    assert world.raw() == []

@@ -45,7 +45,8 @@ UNMARKED: Final = Condition(f"attribute_not_exists({MOVED_TO})")
 """Anything but a marker."""
 _STORED: Final = Condition(f"attribute_exists({PK})")
 _UNVERSIONED: Final = Condition(f"attribute_not_exists({VERSION})")
-_UNEXPIRED: Final = f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)"
+_UNEXPIRED: Final = f"NOT {EXPIRES_AT} <= :now"
+"""Holds also without a time, or with something else in its place: such an item is live; see `is_live`."""
 _UNEXPIRED_ITEM: Final = f"{UNMARKED.expression} AND {_UNEXPIRED}"
 _LIVE: Final = f"{_STORED.expression} AND {_UNEXPIRED_ITEM}"
 
