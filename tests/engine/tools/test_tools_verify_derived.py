@@ -15,6 +15,7 @@ from domain.samples.revenue import Licensor
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
+from dynashard.transport.interface import Wire
 from dynashard_patterns import Attachment
 from dynashard_patterns.rollups import ItemCounter
 from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
@@ -242,6 +243,28 @@ def test_only_old_versions_of_attachments_that_no_item_points_to_are_removed(wor
     assert (change["old"]["M"]["SK"], change["old"]["M"]["Pieces"]) == ({"S": f"m#{version}"}, {"N": "1"})
     assert change["new"] is None
     assert (again[0], again[1]["compared"]) == (0, {"leftovers": 1})
+    assert incidents.get(kept, include=["details"]).details == [1]
+
+
+DAMAGED: Final = {
+    "another key": {"Partition": {"S": "incident.v1.Incident:xyz"}},
+    "an empty key": {"Sort": {"S": ""}},
+    "no time": {"Since": None},
+    "no number": {"Pieces": {"S": "x"}},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_manifest_is_named_and_its_version_stays(world: ReshardWorld, damage: dict[str, Wire | None]) -> None:
+    incidents = incident_writer(world).collection(Incident)
+    kept = incidents.create(Incident(tenant_id=TENANT, id="kept", number=1, title="Kept", details=[1]))
+    manifest = stored(world, lambda row: row["SK"]["S"].startswith("m#"))
+    put(world, {name: value for name, value in {**manifest, **damage}.items() if value is not None})
+
+    status, found = report(world, "--only", "leftovers", "--mend")
+
+    assert (status, found["found"], found["mended"]) == (3, {"unreadable": 1}, {})
+    assert found["findings"][0]["where"] == f"{manifest['PK']['S']} / {manifest['SK']['S']}"
     assert incidents.get(kept, include=["details"]).details == [1]
 
 

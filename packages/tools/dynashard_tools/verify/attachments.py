@@ -11,7 +11,7 @@ from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pieces import Manifest, field_of
 from dynashard_patterns.attachments.sweep import missing_pieces, sweep
 from dynashard_tools.counting import plural
-from dynashard_tools.verify.findings import Change, Finding, Kind
+from dynashard_tools.verify.findings import Change, Finding, Kind, unreadable
 from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.stored import key_text
 
@@ -66,6 +66,7 @@ class LeftoversCheck(Check):
         fields = sorted(self._undeclared)
         for done in sweep(self.db.store, self.entity, undeclared=fields, grace=self.grace, dry=not self.mend):
             advance(done.versions)
+            yield from map(unreadable, done.unreadable)
             for version in done.last:
                 yield _leftover(version, mended=self.mend)
 

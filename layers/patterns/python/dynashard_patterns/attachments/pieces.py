@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import InvalidKeyError, OutcomeUnknownError
+from dynashard.entity import EntityDefinition, ItemKey, Undecodable, judged
+from dynashard.errors import InvalidKeyError, OutcomeUnknownError, UndecodableItemError
 from dynashard.placement import CALCULATED
 from dynashard.repository.store import Store
 from dynashard.routing import wire_key
@@ -93,12 +93,17 @@ class Manifest:
     pieces: int
     since: int
 
+    @property
+    def sort(self) -> str:
+        """Its stored sort key."""
+        return f"{_MANIFEST}{self.version}"
+
     def stored(self) -> Wire:
         """The manifest as an item, about 300 bytes."""
         place = self.place
         bucket = CALCULATED.shard(CALCULATED.hash(place.partition), BUCKETS)
         return {
-            **wire_key((place.partition, f"{_MANIFEST}{self.version}")),
+            **wire_key((place.partition, self.sort)),
             TYPE: {"S": place.kind},
             "Partition": {"S": place.key.partition},
             "Sort": {"S": place.key.sort},
@@ -110,12 +115,19 @@ class Manifest:
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Self:
-        """The manifest in a stored item."""
-        kind = item[TYPE]["S"]
-        key = ItemKey(item["Partition"]["S"], item["Sort"]["S"])
-        place = Place(kind, key, item[PK]["S"].removeprefix(f"{kind}:"))
-        version = item[SK]["S"].removeprefix(_MANIFEST)
-        return cls(place, version, int(item["Pieces"]["N"]), int(item["Since"]["N"]))
+        """The manifest in a stored item.
+
+        Raises:
+            UndecodableItemError: it is none.
+        """
+        try:
+            kind = item[TYPE]["S"]
+            key = ItemKey(item["Partition"]["S"], item["Sort"]["S"])
+            place = Place(kind, key, item[PK]["S"].removeprefix(f"{kind}:"))
+            version = item[SK]["S"].removeprefix(_MANIFEST)
+            return cls(place, version, int(item["Pieces"]["N"]), int(item["Since"]["N"]))
+        except (KeyError, ValueError) as error:
+            raise UndecodableItemError(f"it is not the manifest of an attachment: {error!r}") from None
 
 
 class Pieces:
@@ -175,8 +187,8 @@ class Pieces:
         self._send([Call("DeleteItem", {"TableName": table, "Key": wire_key(key)}, Resend.ALWAYS) for key in keys])
         self._store.transport.call("DeleteItem", {"TableName": table, "Key": last}, resend=Resend.ALWAYS)
 
-    def manifests(self, kind: str, bucket: int) -> Iterator[list[Manifest]]:
-        """The manifests of a `Place.kind` in a bucket of the index, page by page.
+    def manifests(self, kind: str, bucket: int) -> Iterator[list[Manifest | Undecodable]]:
+        """The manifests of a `Place.kind` in a bucket of the index, and what stands there and is none, page by page.
 
         Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
         """
@@ -187,7 +199,7 @@ class Pieces:
             "ExpressionAttributeValues": {":kind": {"S": f"{kind}:{bucket}"}},
         }
         for answer in pages(self._store.transport, Call("Query", request)):
-            yield [Manifest.of(item) for item in answer["Items"]]
+            yield [judged(Manifest.of, item) for item in answer["Items"]]
 
     def _send(self, calls: Sequence[Call]) -> list[Wire]:
         answers = self._store.transport.try_all(calls, concurrency=_AT_A_TIME)

@@ -1,12 +1,14 @@
 """Removes versions that no item points to: what interrupted writes and deletes, and items that expired, have left."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
 
-from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.entity import EntityDefinition, ItemKey, Undecodable
+from dynashard.errors import InvalidKeyError
 from dynashard.repository.item_reads import reader_of
 from dynashard.repository.projection import Reading
 from dynashard.repository.store import Store
@@ -27,6 +29,7 @@ class Swept:
         young: how many of them were too young to judge.
         removed: how many it has removed, with so many `pieces`.
         last: what it removed since the state before.
+        unreadable: what it found since then in place of manifests, and left as it is.
     """
 
     versions: int = 0
@@ -34,6 +37,7 @@ class Swept:
     removed: int = 0
     pieces: int = 0
     last: tuple[Manifest, ...] = field(default=(), compare=False)
+    unreadable: tuple[Undecodable, ...] = field(default=(), compare=False)
 
 
 def sweep(
@@ -67,16 +71,18 @@ def sweep(
     for name in (*entity.attachments, *undeclared):
         for bucket in range(BUCKETS):
             for page in found.manifests(kind_of(entity, name), bucket):
-                old = [each for each in page if each.since <= store.now() - grace]
+                known, unreadable = _own(entity, name, page)
+                old = [each for each in known if each.since <= store.now() - grace]
                 lost = _unreferenced(store, entity, name, old, grace)
                 for each in [] if dry else lost:
                     found.remove(each.place, each.version, each.pieces)
                 done = Swept(
                     done.versions + len(page),
-                    done.young + len(page) - len(old),
+                    done.young + len(known) - len(old),
                     done.removed + len(lost),
                     done.pieces + sum(each.pieces for each in lost),
                     tuple(lost),
+                    tuple(unreadable),
                 )
                 yield done
 
@@ -96,6 +102,32 @@ def missing_pieces(store: Store, entity: EntityDefinition[Any], item: Wire) -> d
         if there < pointer.pieces:
             lacking[name] = pointer.pieces - there
     return lacking
+
+
+def _own(
+    entity: EntityDefinition[Any], name: str, page: Iterable[Manifest | Undecodable]
+) -> tuple[list[Manifest], list[Undecodable]]:
+    """Divide what was read into manifests and what is none, or names another item than its key does."""
+    known, unreadable = list[Manifest](), list[Undecodable]()
+    for each in page:
+        if isinstance(each, Undecodable):
+            unreadable.append(each)
+        elif not _names_its_item(entity, name, each):
+            # The version may be the one to which the item of its key points.
+            problem = f"it is the manifest of another item's attachment: {each.place.key}"
+            unreadable.append(Undecodable(each.place.partition, each.sort, problem))
+        else:
+            known.append(each)
+    return known, unreadable
+
+
+def _names_its_item(entity: EntityDefinition[Any], name: str, manifest: Manifest) -> bool:
+    key = manifest.place.key
+    if not (key.partition and key.sort):
+        return False
+    with suppress(InvalidKeyError):
+        return Place.of(entity, name, key) == manifest.place
+    return False
 
 
 def _unreferenced(
