@@ -43,6 +43,9 @@ class OldPlan(Entity, name="lists.v1.Plan", key=Key("{tenant_id}", "{id}"), regi
     id: str
     steps: list[OldStep] | None = None
     parts: dict[str, OldPart] = Field(default_factory=dict)
+    rows: list[list[OldStep]] = Field(default_factory=list)
+    gaps: list[OldStep | None] = Field(default_factory=list)
+    pair: tuple[OldStep, OldStep] | None = None
     title: str = ""
 
 
@@ -51,6 +54,9 @@ class NewPlan(Entity, name="lists.v1.Plan", key=Key("{tenant_id}", "{id}"), regi
     id: str
     steps: list[NewStep] | None = None
     parts: dict[str, NewPart] = Field(default_factory=dict)
+    rows: list[list[NewStep]] = Field(default_factory=list)
+    gaps: list[NewStep | None] = Field(default_factory=list)
+    pair: tuple[NewStep, NewStep] | None = None
     title: str = ""
 
 
@@ -177,6 +183,35 @@ def test_lists_within_objects_and_mappings_are_changed_alike(world: World) -> No
     [first, second] = world.plan.parts["one"].steps
     assert (first.minutes, first.color, second.color) == (9, "color of a", "color of b")
     assert world.plan.parts.keys() == {"one", "three"}
+
+
+def test_lists_of_lists_tuples_and_lists_with_gaps_are_changed_alike(world: World) -> None:
+    a, b, c = new("a", "b", "c")
+    world.db.collection(NewPlan).put(NewPlan(**KEY, rows=[[a], [b, c]], gaps=[a, None, b], pair=(a, b)))
+    rows, gaps = [old("a"), old("b", "c", b=5)], [*old("a", a=5), None, *old("b")]
+
+    world.db.collection(OldPlan).update(
+        KEY, set={"rows": rows, "gaps": gaps, "pair": tuple(old("a", "b", b=5))}, handling="guarded"
+    )
+
+    changed_a, changed_b = (each.model_copy(update={"minutes": 5}) for each in (a, b))
+    assert world.plan.rows == [[a], [changed_b, c]]
+    assert world.plan.gaps == [changed_a, None, b]
+    assert world.plan.pair == (a, changed_b)
+
+
+@pytest.mark.parametrize("write", ["update", "put"])
+def test_a_list_of_lists_that_was_stored_before_its_objects_had_a_member_is_changed(world: World, write: str) -> None:
+    world.db.collection(OldPlan).put(OldPlan(**KEY, rows=[old("a")], pair=tuple(old("a", "b"))))
+    plans = world.db.collection(NewPlan)
+    changed = {"rows": [new("a", "b")], "pair": tuple(new("b", "a"))}
+
+    if write == "update":
+        plans.update(KEY, set=changed, handling="guarded")
+    else:
+        plans.put(world.plan.model_copy(update=changed), over=world.plan)
+
+    assert (world.plan.rows, world.plan.pair) == (changed["rows"], changed["pair"])
 
 
 def test_clearing_a_long_list_leaves_room_for_the_members_of_others(world: World) -> None:

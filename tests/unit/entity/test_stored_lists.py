@@ -59,6 +59,11 @@ class Plan(Entity, name="unit.v1.StoredLists", key=Key("{tenant_id}", "{id}"), r
     bounded: Annotated[list[Window], Field(max_length=5)]
     by_name: dict[str, Layer]
     nested: list[list[Window]]
+    gaps: list[Window | None]
+    pair: tuple[Window, Window]
+    line: tuple[Window, ...]
+    mixed: tuple[int, Window]
+    numbers: list[list[int]]
     checked: list[Checked]
     sorting: list[Sorting]
     one_sorting: Sorting | None
@@ -89,7 +94,12 @@ WITH_WINDOWS = StoredLists({"windows": WINDOWS})
         ("some", StoredLists(items=WITH_WINDOWS)),
         ("bounded", WINDOWS),
         ("by_name", StoredLists(values=WITH_WINDOWS)),
-        ("nested", NONE),
+        ("nested", StoredLists(items=WINDOWS)),
+        ("gaps", WINDOWS),
+        ("pair", WINDOWS),
+        ("line", WINDOWS),
+        ("mixed", NONE),
+        ("numbers", NONE),
         ("checked", WINDOWS),
         ("sorting", WINDOWS),
         ("one_sorting", NONE),

@@ -103,7 +103,7 @@ def has_stored_form(value: Any, stored: Mapping[str, Any] | None, *, typed_dicts
     if isinstance(value, RootModel):
         return has_stored_form(value.root, stored, typed_dicts=typed_dicts)
     found: Mapping[str, Any] = stored or {}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         pairs = zip(value, found.get("L", ()), strict=False)
         return all(has_stored_form(*pair, typed_dicts=typed_dicts) for pair in pairs)
     if not isinstance(value, BaseModel | Mapping) and not is_dataclass(value):

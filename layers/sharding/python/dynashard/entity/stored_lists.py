@@ -15,6 +15,7 @@ from dynashard.model_schema import NESTED, Schema, model_schema
 
 _WITHIN: Final = frozenset({"model-field", "typed-dict-field", "default", "nullable"})
 """What passes on what it holds as it is."""
+_LISTS: Final = frozenset({"list", "tuple"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,36 @@ def _within(schema: Schema, definitions: Mapping[str, Schema], above: tuple[str,
     if kind == "dict" and "values_schema" in schema:
         values = _within(schema["values_schema"], definitions, above)
         return NONE if values == NONE else StoredLists(values=values)
-    if kind == "list" and _is_object(schema.get("items_schema", {}), definitions):
-        return StoredLists(items=_within(schema["items_schema"], definitions, above))
+    if kind in _LISTS and _has_objects(schema, definitions):
+        within = [_within(each, definitions, above) for each in _items(schema)]
+        return StoredLists(items=within[0] if all(each == within[0] for each in within) else NONE)
     return NONE
 
 
+def _items(schema: Schema) -> list[Schema]:
+    """The schemas of what a list or a tuple holds."""
+    items = schema.get("items_schema", [])
+    return items if isinstance(items, list) else [items]
+
+
+def _has_objects(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
+    """Whether a list holds nothing but objects, or lists of them."""
+    items = _items(schema)
+    return bool(items) and all(_is_object(each, definitions) for each in items)
+
+
 def _is_object(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
-    """Whether a schema is of objects. A validator of an object may change it, but not its place in a list."""
+    """Whether a schema is of objects, or of lists of them, or None in their places.
+
+    A validator of an object may change it, but not its place in a list.
+    """
     kind = schema.get("type")
     if kind == "definition-ref":
         return _is_object(definitions[schema["schema_ref"]], definitions)
-    if kind in {"function-after", "function-before", "function-wrap"}:
+    if kind in {"function-after", "function-before", "function-wrap", "nullable"}:
         return _is_object(schema["schema"], definitions)
     if kind in {"union", "tagged-union"}:
         choices = schema["choices"]
         every = choices.values() if isinstance(choices, Mapping) else choices
         return all(_is_object(each[0] if isinstance(each, tuple) else each, definitions) for each in every)
-    return kind in NESTED
+    return _has_objects(schema, definitions) if kind in _LISTS else kind in NESTED

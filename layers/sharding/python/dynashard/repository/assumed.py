@@ -30,7 +30,7 @@ def with_assumed(value: Any, encoded: Wire, *, typed_dicts: bool) -> Wire:
     """
     if isinstance(value, RootModel):
         return with_assumed(value.root, encoded, typed_dicts=typed_dicts)
-    if "L" in encoded and isinstance(value, list):
+    if "L" in encoded and isinstance(value, list | tuple):
         pairs = zip(value, encoded["L"], strict=True)
         return {"L": [with_assumed(*pair, typed_dicts=typed_dicts) for pair in pairs]}
     if "M" not in encoded:
