@@ -24,12 +24,14 @@ Document = dict[str, Any]
 class Subject(NamedTuple):
     """An entity, and its documents by the name of an item and a version of it, both of which are unique.
 
-    `invoked` says whether direct invocation writes batches of it; if not, only Python does.
+    `invoked` says whether direct invocation writes batches of it; if not, only Python does. `mixed` says whether one of
+    its batches may create, put, update and delete.
     """
 
     model: type[Entity]
     document: Callable[[str, str], Document]
     invoked: bool = True
+    mixed: bool = True
 
 
 def _timed_id(name: str) -> str:
@@ -109,7 +111,12 @@ def subjects() -> dict[str, Subject]:
             f"there are no items of {', '.join(sorted(missing))}: add them to dynashard_checks.truth.batch_items"
         )
     return {
-        path: Subject(each.entity, _DOCUMENTS[path], {"put", "delete"} <= {*each.exposed.operations})
+        path: Subject(
+            each.entity,
+            _DOCUMENTS[path],
+            {"put", "delete"} <= {*each.exposed.operations},
+            {"create", "put", "update", "delete"} <= {*each.exposed.operations},
+        )
         for path, each in served.items()
         if path in _DOCUMENTS
     }

@@ -129,14 +129,18 @@ class Writing:
     known: Mapping[str, Subject]
 
     def batch(self, number: int, random: Random) -> list[Claim]:
-        """Write one batch of an entity, over direct invocation or in Python."""
+        """Write one batch of an entity: over direct invocation, also with several operations in one, or in Python."""
         paths = sorted(self.known)
         path = paths[number % len(paths)]
         subject = self.known[path]
         writes = list(self._writes(subject, number, random))
-        over = subject.invoked and number // len(paths) % 2 == 0
-        said = self._invoked(path, writes) if over else self._in_python(subject.model, writes)
-        way = f"{path} {'invoked' if over else 'in Python'}"
+        turn = number // len(paths) % 3
+        if subject.mixed and turn == 1:
+            said, way = self._mixed(path, writes, random), f"{path} mixed"
+        elif subject.invoked and turn == 0:
+            said, way = self._invoked(path, writes), f"{path} invoked"
+        else:
+            said, way = self._in_python(subject.model, writes), f"{path} in Python"
         return [Claim(way, subject.model, reported, *write) for reported, write in zip(said, writes, strict=True)]
 
     def _writes(self, subject: Subject, number: int, random: Random) -> Iterator[tuple[Entity | None, Entity | None]]:
@@ -174,6 +178,14 @@ class Writing:
         outcomes = [*answer["result"]["put"], *answer["result"]["delete"]]
         return [_said(None if each["ok"] else each["error"]["code"]) for each in outcomes]
 
+    def _mixed(self, path: str, writes: Sequence[tuple[Any, Any]], random: Random) -> list[str]:
+        requests = [_request(self.known[path].model, *write, random) for write in writes]
+        event = {"operation": "batch", "entity": path, "tenant_id": TENANT, "requests": requests}
+        answer = self.commands.answer(event)
+        if not answer["ok"]:
+            return [_said(answer["error"]["code"])] * len(writes)
+        return [_said(None if each["ok"] else each["error"]["code"]) for each in answer["result"]]
+
     def transaction(self, number: int, random: Random) -> list[Claim]:
         """Put and delete some items of different entities together."""
         # Transactions take no items of random placement, and put none with attachments.
@@ -199,6 +211,25 @@ def _stored(db: Dynashard, model: type[Entity], keys: Sequence[Mapping[str, Any]
 
 def _key(model: type[Entity], item: Entity) -> dict[str, Any]:
     return {name: getattr(item, name) for name in definition(model).key_fields}
+
+
+def _request(model: type[Entity], old: Entity | None, new: Entity | None, random: Random) -> Mapping[str, Any]:
+    """Return a request of a mixed batch for a write of an item."""
+
+    def document(item: Entity | None) -> dict[str, Any]:
+        return {} if item is None else json.loads(item.model_dump_json(exclude_unset=True, exclude={"tenant_id"}))
+
+    before, after, item = document(old), document(new), new or old
+    assert item is not None  # noqa: S101 - a write has an item before it or after it
+    key = json.loads(item.model_dump_json(include={*_key(model, item)}, exclude={"tenant_id"}))
+    if new is None:
+        return {"operation": "delete", "key": key}
+    if old is None:
+        once = {"idempotency_key": f"{key}"} if random.random() < 0.5 else {}  # noqa: PLR2004 - half
+        return {"operation": "create", "item": after, **once}
+    patch = {name: value for name, value in after.items() if before.get(name) != value}
+    update = {"operation": "update", "key": key, "patch": patch}
+    return random.choice([update, {"operation": "put", "item": after}])
 
 
 def _reported(write: Callable[[], object]) -> str:
