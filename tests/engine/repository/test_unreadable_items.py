@@ -256,17 +256,20 @@ REPLACED: dict[str, Callable[[World, Person], object]] = {
 }
 
 
-def with_no_time_of_expiry(world: World) -> Person:
-    """Store an item that has something else in place of its time of expiry."""
+@pytest.fixture(params=[{"ExpiresAt": {"S": "soon"}}, {"Rev": {"N": "1"}}, {"Rev": {"S": ""}}], ids=str)
+def damaged(world: World, request: pytest.FixtureRequest) -> Person:
+    """An item that has something else in place of its time of expiry, or of its revision."""
     item = world.people.create(person())
     [row] = world.raw()
-    world.dynamodb.call("PutItem", TableName=world.table, Item={**row, "ExpiresAt": {"S": "soon"}})
+    world.dynamodb.call("PutItem", TableName=world.table, Item={**row, **request.param})
     return item
 
 
 @pytest.mark.parametrize("write", REPLACED.values(), ids=REPLACED)
-def test_an_item_whose_time_of_expiry_cannot_be_read_is_replaced(world: World, write: Callable[..., object]) -> None:
-    item = with_no_time_of_expiry(world)
+def test_an_item_whose_own_attributes_cannot_be_read_is_replaced(
+    world: World, damaged: Person, write: Callable[..., object]
+) -> None:
+    item = damaged
 
     write(world, item)
 
@@ -274,9 +277,7 @@ def test_an_item_whose_time_of_expiry_cannot_be_read_is_replaced(world: World, w
 
 
 @pytest.mark.parametrize("handling", ["plain", "exactly-once"])
-def test_an_item_whose_time_of_expiry_cannot_be_read_is_deleted(world: World, handling: Any) -> None:
-    item = with_no_time_of_expiry(world)
-
-    world.people.delete(item, handling=handling)
+def test_an_item_whose_own_attributes_cannot_be_read_is_deleted(world: World, damaged: Person, handling: Any) -> None:
+    world.people.delete(damaged, handling=handling)
 
     assert world.raw() == []

@@ -76,7 +76,7 @@ def absent_or_matching(now: int, *, if_match: str | None) -> Condition:
 
 
 def live(now: int, *, if_match: str | None = None) -> Condition:
-    """A live item, at this revision if one is named; `UNREVISED` for an adopted item without one."""
+    """A live item, at this revision if one is named; `UNREVISED` for an item without one; see `revision_in`."""
     condition = Condition(_LIVE, _time(now))
     return condition if if_match is None else condition & _at(if_match)
 
@@ -106,7 +106,8 @@ def _time(now: int) -> dict[str, Any]:
 
 def _at(revision: str) -> Condition:
     if revision == UNREVISED:
-        return Condition(f"attribute_not_exists({REV})")
+        # No comparison holds for what is not a text, or not there.
+        return Condition(f"NOT {REV} > :match", {":match": {"S": UNREVISED}})
     return Condition(f"{REV} = :match", {":match": {"S": revision}})
 
 
