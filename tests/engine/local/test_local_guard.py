@@ -11,9 +11,11 @@ import pytest
 
 from dynashard.transport import connect
 from dynashard_checks.schedules.wire import TABLE, LeanWire, create_tables
-from dynashard_local.engine.front import Front
+from dynashard_local.engine.front import Front, passed_on
 from dynashard_local.engine.guard import guarded_engine
+from dynashard_local.engine.messages import Answer
 from dynashard_local.engine.process import Engine
+from dynashard_local.engine.simulated_limits import limits_of
 from dynashard_local.errors import LocalStackError
 from dynashard_local.settings import Settings
 
@@ -135,6 +137,73 @@ def test_a_client_that_waits_for_100_continue_gets_the_answer_too(engine: Engine
     assert asyncio.run(_statuses(engine, waiting)) == [b"100", answer, refusal]
 
 
+SIGNED = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+LIST = f"POST / HTTP/1.1\r\nhost: 127.0.0.1\r\nx-amz-target: DynamoDB_20120810.ListTables\r\n{SIGNED}"
+CLOSING = "connection: close\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "said"),
+    [
+        (f"{LIST}content-length: -2\r\n{CLOSING}", 400, "Content-Length must be a whole number."),
+        (f"{LIST}content-length: \r\n{CLOSING}", 400, "Content-Length must be a whole number."),
+        (f"{LIST}content-length: {'9' * 5000}\r\n{CLOSING}", 413, "at most 16777216 bytes"),
+        (f"{LIST}content-length: 16777217\r\n{CLOSING}", 413, "at most 16777216 bytes"),
+        (f"{LIST}content-length: 2\r\ncontent-length: 9\r\n{CLOSING}", 400, "not valid HTTP/1.1"),
+        (f"{LIST}content-length : 2\r\n{CLOSING}", 400, "not valid HTTP/1.1"),
+        (f"{LIST}content-length: 2\r\nhost: localhost\r\n{CLOSING}", 400, "not valid HTTP/1.1"),
+        (f"{LIST}content-length: 2\r\nx-a: a\norigin: https://example.com\r\n{CLOSING}", 400, "not valid HTTP/1.1"),
+        (f"{LIST}content-length: 2\r\norigin:\thttps://example.com\r\n{CLOSING}", 403, "web pages"),
+        (f"{LIST}transfer-encoding: chunked\r\n{CLOSING}", 411, "needs a Content-Length"),
+        (f"{LIST}transfer-encoding:\r\n chunked\r\n{CLOSING}", 400, "not valid HTTP/1.1"),
+        (f"{LIST}x-a: {'a' * 100_000}\r\n{CLOSING}", 431, "at most 65536 bytes"),
+        ("\x00\x01\r\n\r\n", 400, "not valid HTTP/1.1"),
+    ],
+    ids=lambda given: str(given).removeprefix(LIST)[:40],
+)
+def test_a_request_without_a_clear_end_is_refused_in_the_engines_form(
+    engine: Engine, sent: str, status: int, said: str
+) -> None:
+    head, _, body = asyncio.run(_received(engine, sent.encode(), receive_seconds=10.0)).partition(b"\r\n\r\n")
+
+    assert int(head.split()[1]) == status
+    assert said in json.loads(body)["message"]
+
+
+def test_head_is_answered_without_a_body_and_leaves_the_connection_usable(engine: Engine) -> None:
+    head = b"HEAD / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+
+    assert asyncio.run(_statuses(engine, head)) == [b"404", b"403"]
+
+
+@pytest.mark.parametrize("line", ["HTTP/1.0", "HTTP/1.1\r\nconnection: close", "HTTP/1.1\r\nConnection: Close, te"])
+def test_a_connection_that_its_client_wants_closed_is_closed_after_the_answer(engine: Engine, line: str) -> None:
+    sent = f"{LIST}content-length: 2\r\n\r\n{{}}".replace("HTTP/1.1", line).encode()
+
+    answer = asyncio.run(asyncio.wait_for(_received(engine, sent, receive_seconds=10.0), timeout=10.0))
+
+    assert b"TableNames" in answer
+
+
+def test_a_refusal_is_read_by_a_client_that_is_still_sending(engine: Engine) -> None:
+    sent = f"{LIST}content-length: 20000000\r\n\r\n".encode() + b"a" * 20_000_000
+
+    assert asyncio.run(_received(engine, sent, receive_seconds=30.0)).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "Query", "BatchWriteItem", "TransactWriteItems"])
+@pytest.mark.parametrize(
+    "body", ["", "[]", "{", "{}", '{"Item": 1}', '{"RequestItems": {"a": [{}]}}', '{"TransactItems": [{}]}']
+)
+def test_with_limits_the_engine_refuses_what_is_malformed(engine: Engine, operation: str, body: str) -> None:
+    sent = f"{LIST.replace('ListTables', operation)}content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}"
+
+    answer = asyncio.run(_received(engine, sent.encode(), receive_seconds=10.0, answer=limits_of("hot-tenant")))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"__type" in answer
+
+
 async def _statuses(engine: Engine, sent: bytes) -> list[bytes]:
     """Send a request, and one that is refused, which ends the connection."""
     async with await _serving(engine, receive_seconds=10.0) as server:
@@ -155,15 +224,15 @@ async def _answers_after_a_rest(engine: Engine) -> bytes:
         return await reader.read()
 
 
-async def _received(engine: Engine, sent: bytes) -> bytes:
-    async with await _serving(engine, receive_seconds=0.0) as server:
+async def _received(engine: Engine, sent: bytes, *, receive_seconds: float = 0.0, answer: Answer = passed_on) -> bytes:
+    async with await _serving(engine, receive_seconds=receive_seconds, answer=answer) as server:
         reader, _ = await _connected(server, sent)
         return await reader.read()
 
 
-async def _serving(engine: Engine, *, receive_seconds: float) -> asyncio.Server:
+async def _serving(engine: Engine, *, receive_seconds: float, answer: Answer = passed_on) -> asyncio.Server:
     at = urlsplit(engine.endpoint)
-    front = Front(at.hostname or "", at.port or 0, receive_seconds=receive_seconds)
+    front = Front(at.hostname or "", at.port or 0, answer, receive_seconds=receive_seconds)
     return await asyncio.start_server(front.serve, "127.0.0.1", 0)
 
 

@@ -1,6 +1,7 @@
 """Connections to the local server: the gateway answers without ASGI as it does through ASGI."""
 
 import asyncio
+import json
 import re
 import socket
 import threading
@@ -145,7 +146,6 @@ PIPELINED = (
         f"GET /v1/users/1?a=%20 HTTP/1.1\n{LAST}",
         f"GET //v1//users HTTP/1.1\n{LAST}",
         f"GET /v1/users#part HTTP/1.1\n{LAST}",
-        f"GET /v1/\u00eb HTTP/1.1\n{LAST}",
         f"HEAD /v1/users/1 HTTP/1.1\n{LAST}",
         f"HEAD /v1/users/1?none HTTP/1.1\n{LAST}",
         f"HEAD /v1/users/1?empty HTTP/1.1\n{LAST}",
@@ -199,6 +199,47 @@ def test_the_length_of_a_body_that_a_function_has_left_out_is_not_said(
     assert b"etag: 1" in head
     assert b"content-length" not in head
     assert b"content-length: 0" in get
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"GET /v1/\u00eb HTTP/1.1\n{LAST}",
+        f"get /v1/users/1 HTTP/1.1\n{LAST}",
+        f"POST /v1/users HTTP/1.1\nContent-Length: -5\n{LAST}",
+        f"POST /v1/users HTTP/1.1\nContent-Length: {'9' * 5000}\n{LAST}",
+        f"POST /v1/users HTTP/1.1\nContent-Length: 2\nContent-Length: 3\n{LAST}{{}}",
+        f"POST /v1/users HTTP/1.1\nContent-Length: 5\nTransfer-Encoding: chunked\n{LAST}0\n\n",
+        f"POST /v1/users HTTP/1.1\nTransfer-Encoding: chunked\n{LAST}zz\n",
+    ],
+    ids=lambda text: text[:50],
+)
+def test_what_is_not_valid_http_is_refused_in_the_gateways_form(servers: tuple[Server, Server], text: str) -> None:
+    assert _message(servers[0].ask(text)) == (400, "Invalid HTTP request received.")
+
+
+@pytest.mark.parametrize("method", ["DELETE", "TRACE"])
+@pytest.mark.parametrize("path", ["/", "/local/tokens"])
+def test_a_method_that_is_not_served_is_refused_in_the_gateways_form(
+    servers: tuple[Server, Server], method: str, path: str
+) -> None:
+    answer = servers[0].ask(f"{method} {path} HTTP/1.1\n{LAST}")
+
+    assert _message(answer) == (405, "Method Not Allowed")
+    assert b"\r\nallow: " in answer
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/health", "/local/tokens"])
+def test_a_request_for_another_host_is_refused_in_the_gateways_form(servers: tuple[Server, Server], path: str) -> None:
+    status, message = _message(servers[0].ask(f"GET {path} HTTP/1.1\nHost: evil.example\nConnection: close\n\n"))
+
+    assert (status, message) == (400, "The local stack answers requests to 127.0.0.1 and localhost only.")
+
+
+def _message(answer: bytes) -> tuple[int, str]:
+    """Return the status of one answer, and its message."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), str(json.loads(body)["message"])
 
 
 def test_no_function_can_write_a_header_with_a_line_break(servers: tuple[Server, Server]) -> None:

@@ -13,25 +13,41 @@ import os
 import re
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from dynashard_local.engine.messages import LENGTH, Answer, Send, response
+from dynashard_local.engine.messages import LENGTH, Answer, Head, Send, response
 from dynashard_local.hosts import names_us
 
-_HOST: Final = re.compile(rb"\r\nhost: *([^\r]*)", re.IGNORECASE)
-_OF_A_PAGE: Final = re.compile(rb"\r\n(?:origin|sec-fetch-site): *([^\r]*)", re.IGNORECASE)
-_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
-_EXPECTS: Final = re.compile(rb"\r\nexpect: *100-continue *(?=\r\n)", re.IGNORECASE)
+_OF_A_PAGE: Final = (b"origin", b"sec-fetch-site")
+"""Headers that only browsers send."""
+_EXPECTS: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_LIMIT: Final = 1 << 24
+_NUMBER: Final = re.compile(rb"0*(\d{1,9})")
+_HEAD_BYTES: Final = 1 << 16
+_BODY_BYTES: Final = 1 << 24
+"""The largest body of a request, which is DynamoDB's."""
 RECEIVE_SECONDS: Final = 30.0
 """How long a connection may take to send a whole request."""
-REFUSED: Final = "com.amazon.coral.service#AccessDeniedException"
+_ERRORS: Final = "com.amazon.coral.service#"
 
 
 async def passed_on(head: bytes, body: bytes, send: Send) -> bytes:
     """Answer a request as the engine does."""
     return await send(head, body)
+
+
+class RefusedError(Exception):
+    """The request does not reach the engine. `kind` is the name of DynamoDB's error."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+    def answer(self) -> bytes:
+        """Return the answer in the engine's form."""
+        return response(self.status, {"__type": f"{_ERRORS}{self.kind}", "message": str(self)})
 
 
 class Front:
@@ -50,62 +66,104 @@ class Front:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection until either side closes it, or it sends what is refused."""
-        engine, engine_writer = await asyncio.open_connection(*self._engine, limit=_LIMIT)
-
-        async def send(head: bytes, body: bytes) -> bytes:
-            engine_writer.write(head + body)
-            return b"".join(await _message(engine))
-
-        begun = b""
+        engine = None
         try:
-            while True:
-                async with asyncio.timeout(self._receive_seconds):
-                    head = begun + await reader.readuntil(b"\r\n\r\n")
-                    problem = refusal(head)
-                    # Nobody would pass on the answer that follows if the engine sent this one.
-                    head, expected = _EXPECTS.subn(b"", head)
-                    if expected and not problem:
-                        writer.write(_CONTINUE)
-                    body = b"" if problem else await _body(head, reader)
-                if problem:
-                    writer.write(response(403, {"__type": REFUSED, "message": problem}))
-                    break
-                writer.write(await self._answer(head, body, send))
-                await writer.drain()
-                begun = await reader.readexactly(1)
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, TimeoutError):
+            engine = _Engine(*await asyncio.open_connection(*self._engine, limit=_BODY_BYTES))
+            await self._serve(reader, writer, engine)
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass
         finally:
-            for each in (engine_writer, writer):
+            for each in (writer,) if engine is None else (engine.writer, writer):
                 with suppress(ConnectionError):
                     each.close()
 
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, engine: "_Engine") -> None:
+        begun, keeps = b"", True
+        while keeps:
+            try:
+                async with asyncio.timeout(self._receive_seconds):
+                    text = begun + await _head(reader)
+                    head = readable(text)
+                    length = body_length(head)
+                    # Nobody would pass on the answer that follows if the engine sent this one.
+                    text, expected = _EXPECTS.subn(b"", text)
+                    if expected:
+                        writer.write(_CONTINUE)
+                    body = await reader.readexactly(length)
+            except RefusedError as refused:
+                await self._refuse(reader, writer, refused)
+                return
+            writer.write(await self._answer(text, body, engine.send))
+            await writer.drain()
+            keeps = head.keeps
+            begun = await reader.readexactly(1) if keeps else b""
 
-def refusal(head: bytes) -> str:
-    """Return why a request is refused, by its line and headers; empty if it is not."""
-    host = _HOST.search(head)
-    if host is None or not names_us(host[1]):
-        return "The local engine is only for requests to 127.0.0.1 and localhost."
-    if page := _OF_A_PAGE.search(head):
-        origin = page[1].decode("latin-1")
-        return f"The local engine does not answer web pages (this one is {origin}). Use the API instead."
-    if _CHUNKED.search(head):
-        return "The local engine needs a Content-Length."
-    return ""
+    async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, refused: RefusedError) -> None:
+        writer.write(refused.answer())
+        writer.write_eof()
+        # A client that is still sending reads the answer only if nobody resets the connection meanwhile.
+        async with asyncio.timeout(self._receive_seconds):
+            while await reader.read(_HEAD_BYTES):
+                pass
 
 
-async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    head = await reader.readuntil(b"\r\n\r\n")
-    return head, await _body(head, reader)
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """A connection to the engine."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def send(self, head: bytes, body: bytes) -> bytes:
+        """Return the engine's answer to a request."""
+        self.writer.write(head + body)
+        answer = await self.reader.readuntil(b"\r\n\r\n")
+        # An answer to HEAD says the length of a body that it does not have.
+        length = None if head.startswith(b"HEAD ") else LENGTH.search(answer)
+        return answer + await self.reader.readexactly(int(length[1])) if length else answer
 
 
-async def _body(head: bytes, reader: asyncio.StreamReader) -> bytes:
-    length = LENGTH.search(head)
-    return await reader.readexactly(int(length[1])) if length else b""
+def readable(text: bytes) -> Head:
+    """Return the line and headers of a request that the engine may answer, or refuse it."""
+    head = Head.parse(text)
+    if head is None:
+        raise RefusedError(400, "SerializationException", "The request is not valid HTTP/1.1.")
+    headers = head.headers
+    if not names_us(headers.get(b"host", b"")):
+        raise RefusedError(
+            403, "AccessDeniedException", "The local engine is only for requests to 127.0.0.1 and localhost."
+        )
+    for page in (headers[name] for name in _OF_A_PAGE if name in headers):
+        origin = page.decode("latin-1")
+        message = f"The local engine does not answer web pages (this one is {origin}). Use the API instead."
+        raise RefusedError(403, "AccessDeniedException", message)
+    return head
+
+
+def body_length(head: Head) -> int:
+    """Return how long the body of a request is, or refuse one that is too large or has no clear end."""
+    if b"transfer-encoding" in head.headers:
+        raise RefusedError(411, "SerializationException", "The local engine needs a Content-Length.")
+    stated = head.headers.get(b"content-length", b"0")
+    number = _NUMBER.fullmatch(stated)
+    if not stated.isdigit():
+        raise RefusedError(400, "SerializationException", "Content-Length must be a whole number.")
+    if number is None or int(number[1]) > _BODY_BYTES:
+        message = f"The body is too large; it must have at most {_BODY_BYTES} bytes."
+        raise RefusedError(413, "RequestEntityTooLargeException", message)
+    return int(number[1])
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        message = f"The headers are too large; they must have at most {_HEAD_BYTES} bytes."
+        raise RefusedError(431, "SerializationException", message) from None
 
 
 async def _serve(front: Front, port: int) -> None:
-    server = await asyncio.start_server(front.serve, "127.0.0.1", port, limit=_LIMIT, backlog=512)
+    server = await asyncio.start_server(front.serve, "127.0.0.1", port, limit=_HEAD_BYTES, backlog=512)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.read)

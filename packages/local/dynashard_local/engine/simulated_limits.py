@@ -19,6 +19,8 @@ from dynashard_tools.failure import CommandError
 _TARGET: Final = re.compile(rb"\r\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 _THROTTLES: Final = re.compile(rb"GET %s(?:\?seconds=(\d+))? " % PATH.encode())
 _OK: Final = b"HTTP/1.1 200"
+_MALFORMED: Final = (ValueError, TypeError, AttributeError, LookupError, StopIteration, RuntimeError)
+"""What reading a request raises that has not the shape of its operation."""
 
 
 def limits_of(scenario: str) -> Answer:
@@ -43,8 +45,12 @@ class _Limits:
             return response(200, self._model.throttled(float(asked[1] or 900)))
         if target is None:
             return await send(head, body)
-        operation, request = target[1].decode(), orjson.loads(body)
-        decision = self._model.decide(operation, request)
+        operation = target[1].decode()
+        try:
+            decision = self._model.decide(operation, orjson.loads(body))
+        except _MALFORMED:
+            # The engine refuses it, and says what is wrong.
+            return await send(head, body)
         if decision.refused is not None:
             return response(400, decision.refused)
         if decision.unprocessed:

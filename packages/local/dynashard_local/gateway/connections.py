@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from dynashard_local.gateway.events import WITHOUT_BODY, HttpRequest, HttpResponse
+from dynashard_local.gateway.http_api import refusal
 from dynashard_local.hosts import names_us
 
 OWN: Final = ("/local/", "/2015-03-31/")
@@ -63,6 +64,11 @@ class GatewayConnection(HttpToolsProtocol):
         """Parse what has arrived, and wait for the rest of a request."""
         super().data_received(data)
         self._await_request()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not valid HTTP, in the gateway's form."""
+        self.transport.write(_text(refusal(400, msg), self.server_state.default_headers, "", keep_alive=False))
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         """Begin a request."""

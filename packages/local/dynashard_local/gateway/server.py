@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -104,12 +104,11 @@ def build_app(
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
             *([] if events is None else [Route(EVENTS, EventStream(events).answer)]),
         ],
-        # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
+        # A front end in development signs in from a port of its own.
         middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS),
-            # A front end in development signs in from a port of its own.
-            Middleware(CORSMiddleware, allow_origin_regex=LOCAL_PAGES, allow_methods=["POST"], allow_headers=["*"]),
+            Middleware(CORSMiddleware, allow_origin_regex=LOCAL_PAGES, allow_methods=["POST"], allow_headers=["*"])
         ],
+        exception_handlers={HTTPException: _not_served},
         lifespan=lifespan,
     )
     # The pattern of a route would not match a path with a line break.
@@ -162,7 +161,8 @@ def _refused(*problems: Mapping[str, str]) -> Response:
 class _Front:
     """The gateway's requests go straight to it, and all others through Starlette, whose layers cost more than they do.
 
-    Requests for another host go through Starlette as well, which refuses them.
+    Requests for another host are refused: a web page may resolve its own name to 127.0.0.1, and its requests carry that
+    name.
     """
 
     def __init__(self, local: ASGIApp, gateway: ASGIApp, log: Callable[[str], None]) -> None:
@@ -181,8 +181,9 @@ class _Front:
             await send(message)
 
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        own = scope["path"] == "/" or scope["path"].startswith(OWN) or not names_us(host)
-        await (self._local if own else self._gateway)(scope, receive, sending)
+        own = scope["path"] == "/" or scope["path"].startswith(OWN)
+        app = _OTHER_HOST if not names_us(host) else self._local if own else self._gateway
+        await app(scope, receive, sending)
 
 
 class _Endpoint:
@@ -221,5 +222,14 @@ def _head(scope: Scope) -> HttpRequest:
     )
 
 
-def _json(value: Any, *, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status_code=status, media_type="application/json")
+def _not_served(_: Request, error: Exception) -> Response:
+    """Answer requests for a path or by a method that the stack itself does not serve, in the gateway's form."""
+    refused = error if isinstance(error, HTTPException) else HTTPException(500)
+    return _json({"message": refused.detail}, status=refused.status_code, headers=refused.headers)
+
+
+def _json(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(value), status_code=status, headers=headers, media_type="application/json")
+
+
+_OTHER_HOST: Final = _json({"message": f"The local stack answers requests to {' and '.join(HOSTS)} only."}, status=400)
