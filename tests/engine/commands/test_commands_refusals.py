@@ -107,6 +107,12 @@ def test_an_unknown_entity_is_refused_with_the_known_ones(service: Service) -> N
         ("update", {"key": {"id": "1"}}, {"patch": "missing"}),
         ("batch_get", {"keys": [1]}, {"keys.0": "object_type"}),
         ("batch_get", {"keys": [{}] * 1001}, {"keys": "out_of_range"}),
+        ("batch_get", {}, {"keys": "missing"}),
+        ("batch", {}, {"requests": "list_type"}),
+        ("batch", {"requests": None}, {"requests": "list_type"}),
+        ("batch", {"requests": {}}, {"requests": "list_type"}),
+        ("batch", {"requests": []}, {"requests": "out_of_range"}),
+        ("batch", {"requests": [7]}, {"requests.0": "object_type"}),
     ],
 )
 def test_bad_input_names_the_fields(

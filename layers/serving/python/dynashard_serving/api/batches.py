@@ -10,9 +10,8 @@ from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.operations.described import described_requests
-from dynashard_serving.operations.mixed_batches import MixedBatch, MixedBatches
+from dynashard_serving.operations.mixed_batches import REQUESTS, MixedBatch, MixedBatches, requests_in
 
-REQUESTS: Final = "requests"
 OUTCOMES: Final = "outcomes"
 
 
@@ -39,9 +38,7 @@ def batch_of(incoming: ApiRequest) -> MixedBatch:
     errors = [
         FieldError(name, f"A batch has {REQUESTS} only.", "unknown_parameter") for name in body if name != REQUESTS
     ]
-    if not isinstance(body.get(REQUESTS), list):
-        errors.append(FieldError(REQUESTS, "Use a list of requests.", "list_type"))
     if errors:
         raise ValidationFailedError(*errors)
     key = idempotency_key(incoming.headers)
-    return MixedBatch(incoming.tenant, body[REQUESTS], key, incoming.seconds_left, incoming.caller)
+    return MixedBatch(incoming.tenant, requests_in(body), key, incoming.seconds_left, incoming.caller)

@@ -19,7 +19,7 @@ from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, R
 from dynashard_serving.operations.item_reads import Get, ItemReads
 from dynashard_serving.operations.item_writes import ItemWrites
 from dynashard_serving.operations.listings import Listings
-from dynashard_serving.operations.mixed_batches import MixedBatch, MixedBatches
+from dynashard_serving.operations.mixed_batches import REQUESTS, MixedBatch, MixedBatches, requests_in
 from dynashard_serving.operations.outcomes import Outcome
 from dynashard_serving.operations.requests import (
     BatchGet,
@@ -137,10 +137,10 @@ class Entities:
         return {"count": int(counted), "exact": counted.exact}
 
     def _batch(self, asked: Asked) -> list[Outcome]:
-        asked.only("requests", "idempotency_key")
+        asked.only(REQUESTS, "idempotency_key")
         batch = MixedBatch(
             asked.tenant,
-            asked.documents("requests"),
+            requests_in(asked.members),
             idempotency_key=asked.text("idempotency_key"),
             seconds=asked.seconds,
             caller=asked.caller,
@@ -151,7 +151,7 @@ class Entities:
         asked.only("keys", "consistent")
         request = BatchGet(
             tenant=asked.tenant,
-            keys=asked.documents("keys"),
+            keys=asked.documents("keys", needed=True),
             consistent=asked.flag("consistent"),
             caller=asked.caller,
         )

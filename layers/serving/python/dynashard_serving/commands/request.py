@@ -91,9 +91,12 @@ class Members:
         given = self.members.get("patch")
         return given if isinstance(given, list) else self.document("patch")
 
-    def documents(self, name: str) -> list[Document]:
-        """A list of objects; empty if it is left out."""
-        value: list[Document] = self._of(name, list, "a list of objects") or []
+    def documents(self, name: str, *, needed: bool = False) -> list[Document]:
+        """A list of objects; empty if it is left out and not needed."""
+        given: list[Document] | None = self._of(name, list, "a list of objects")
+        if given is None and needed:
+            raise ValidationFailedError(FieldError(name, "This operation needs a list of objects here.", "missing"))
+        value = given or []
         wrong = [place for place, each in enumerate(value) if not isinstance(each, dict)]
         if wrong:
             raise ValidationFailedError(

@@ -24,6 +24,7 @@ from dynashard_serving.operations.pages import answer_bytes
 from dynashard_serving.operations.requests import BatchGet, Create, Delete, Put, Update
 from dynashard_serving.operations.served import Served
 
+REQUESTS: Final = "requests"
 MEMBERS: Final[Mapping[str, Sequence[str]]] = {
     "get": ("key", "consistent"),
     "create": ("item", "idempotency_key"),
@@ -160,12 +161,20 @@ def _conditions(given: Document) -> Conditions:
     )
 
 
+def requests_in(given: Mapping[str, Any]) -> list[Any]:
+    """Return the member `requests` of a batch, or refuse what is no list (422)."""
+    requests = given.get(REQUESTS)
+    if not isinstance(requests, list):
+        raise ValidationFailedError(FieldError(REQUESTS, "Use a list of requests.", "list_type"))
+    return requests
+
+
 def _refuse_malformed(requests: Sequence[Any]) -> None:
     """Refuse a batch with a request that could not have been sent alone: nothing is done then."""
     if not 1 <= len(requests) <= MAX_MIXED:
         message = f"There are {len(requests)} requests; send 1 to {MAX_MIXED}."
-        raise ValidationFailedError(FieldError("requests", message, "out_of_range"))
-    errors = [error for at, each in enumerate(requests) for error in _errors_in(each, f"requests.{at}")]
+        raise ValidationFailedError(FieldError(REQUESTS, message, "out_of_range"))
+    errors = [error for at, each in enumerate(requests) for error in _errors_in(each, f"{REQUESTS}.{at}")]
     if errors:
         raise ValidationFailedError(*errors)
 
