@@ -107,6 +107,23 @@ def test_the_status_shows_an_epoch_that_was_taken_back_as_such(world: ReshardWor
     ]
 
 
+def test_the_topology_shows_an_epoch_that_was_taken_back_as_the_status_does(world: ReshardWorld) -> None:
+    log(world, 3)
+    resharder = world.resharder()
+    resharder.start(PARTITION, 4)
+    resharder.abort(PARTITION)
+
+    first, last = world.run("topology", *NAMED).out.splitlines()[-2:]
+    found = json.loads(world.run("topology", *NAMED, "--json").out)
+
+    assert first == "epoch: 1 shard from the beginning: 3 items"
+    assert last == world.run("reshard", "status", *NAMED).out.splitlines()[-1]
+    assert [(each["count"], each["state"], each["items"]) for each in found["epochs"]] == [
+        (1, "confirmed", 3),
+        (4, "void", None),
+    ]
+
+
 def test_the_epochs_of_a_whole_entity_are_shown_by_its_name(world: ReshardWorld) -> None:
     everything = Scope(definition(OrderedAccess))
     world.resharder().start(everything, 8)

@@ -122,13 +122,19 @@ def _show_more(found: EntityFacts, *, named: bool) -> None:
 
 
 def _with_items(items: Collection[Any], values: Mapping[str, Any], count: Count) -> list[dict[str, Any]]:
-    """The epochs of a partition, each with the number of its items, which are counted one epoch after the other."""
-    found = [each for each in count.epochs if each["state"] != EpochState.VOID]
-    ends = [*(each["first"] for each in found[1:]), *[None][: len(found)]]
-    return [
-        {**each, "items": int(items.count(values, start=each["first"] or None, end=end))}
-        for each, end in zip(found, ends, strict=True)
-    ]
+    """The epochs of a partition, each with the number of its items, which are counted one epoch after the other.
+
+    A void epoch has no items: its number is None.
+    """
+    found: list[dict[str, Any]] = []
+    end = None
+    for each in reversed(count.epochs):
+        if each["state"] == EpochState.VOID:
+            found.append({**each, "items": None})
+        else:
+            found.append({**each, "items": int(items.count(values, start=each["first"] or None, end=end))})
+            end = each["first"]
+    return found[::-1]
 
 
 def _epoch(found: Mapping[str, Any]) -> str:
