@@ -122,6 +122,7 @@ def test_direct_invocation_names_what_it_leaves_out(ways: tuple[Caller, Service]
         assert answer["undecodable"]["number"] == 5
         assert sorted(key["sort_key"] for key in answer["undecodable"]["keys"]) == sorted(ODD)
         assert all(key["partition_key"].startswith("user.v1.User:abc:") for key in answer["undecodable"]["keys"])
+        assert all(key["problem"].startswith("user.v1.User") for key in answer["undecodable"]["keys"])
     assert (strict["ok"], strict["error"]["code"]) == (False, "undecodable_item")
 
 

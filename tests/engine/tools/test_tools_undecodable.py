@@ -84,6 +84,7 @@ def test_a_list_has_the_others(command_line: CommandLine, stored: Stored) -> Non
 
     assert (run.status, len(run.summary["items"])) == (3, SIZE - 5)
     assert names(run, stored.odd["users"])
+    assert ": email: Input should be a valid string" in run.err
 
 
 @pytest.mark.parametrize("entity", ["users", "incidents", "pings"])

@@ -97,7 +97,7 @@ def invoke(
         raise CommandError(_line(answer["error"]))
     if left_out is not None:
         keys = answer.get("undecodable", {}).get("keys", ())
-        left_out.add(Undecodable(key["partition_key"], key["sort_key"], "it does not fit") for key in keys)
+        left_out.add(Undecodable(**key) for key in keys)
     return answer["result"]
 
 

@@ -199,7 +199,7 @@ def _logged(observed: Observed) -> dict[str, Any]:
         "write_units": consumed.write_units,
         "requests": consumed.requests,
         "throttles": dict(observed.meter.throttles),
-        "undecodable": [" ".join(key) for key in observed.meter.undecodable_keys] or None,
+        "undecodable": [" ".join(each[:2]) for each in observed.meter.undecodable_items] or None,
     }
 
 

@@ -20,6 +20,8 @@ from dynashard_serving.request_bounds import RequestBounds
 from dynashard_serving.shedding import is_expensive
 from dynashard_serving.tenants import TenantRule
 
+_PROBLEM: Final = 300
+"""Characters of the problem of a stored item that an answer has room for."""
 _UNABLE: Final = "{} is not served with {}; it is with {}."
 
 
@@ -64,7 +66,8 @@ class Commands:
 
         Returns:
             `{"ok": true, "result": ...}` or `{"ok": false, "error": {"code", "message", "details", ...}}`. If stored
-            items do not fit their entity and were left out, `undecodable` has their number and the first 100 keys.
+            items do not fit their entity and were left out, `undecodable` has their number, and the keys and
+            problems of the first 100.
 
         Cost: what the operation costs.
         """
@@ -75,9 +78,12 @@ class Commands:
             expensive=is_expensive(event),
         )
         if number := used.meter.undecodable:
-            # Keys are not for a caller who may not read the items.
-            named = used.meter.undecodable_keys if acts_for_itself(event) else ()
-            keys = [{"partition_key": place, "sort_key": sort} for place, sort in named]
+            # Keys and values are not for a caller who may not read the items.
+            named = used.meter.undecodable_items if acts_for_itself(event) else ()
+            keys = [
+                {"partition_key": place, "sort_key": sort, "problem": problem[:_PROBLEM]}
+                for place, sort, problem in named
+            ]
             answer = {**answer, "undecodable": {"number": number, "keys": keys}}
         return answer
 

@@ -46,7 +46,7 @@ def leave_out(undecodable: Sequence[Undecodable], *, strict: bool) -> None:
     if not undecodable:
         return
     for meter in meters():
-        meter.left_out(_keys(undecodable))
+        meter.left_out(_named(undecodable))
     if strict:
         raise undecodable[0].error
 
@@ -54,8 +54,8 @@ def leave_out(undecodable: Sequence[Undecodable], *, strict: bool) -> None:
 def take_back(undecodable: Sequence[Undecodable]) -> None:
     """Stop counting what a page has left out, because the page is not returned but read again."""
     for meter in meters() if undecodable else ():
-        meter.take_back(_keys(undecodable))
+        meter.take_back(_named(undecodable))
 
 
-def _keys(undecodable: Sequence[Undecodable]) -> list[tuple[str, str]]:
-    return [(each.partition_key, each.sort_key) for each in undecodable]
+def _named(undecodable: Sequence[Undecodable]) -> list[tuple[str, str, str]]:
+    return [(each.partition_key, each.sort_key, each.problem) for each in undecodable]

@@ -170,21 +170,21 @@ def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
     return consumed
 
 
-_KEPT_KEYS: Final = 100
+_NAMED: Final = 100
 
 
 class Meter(msgspec.Struct):
     """What was consumed while it was in force, and how often each throttle reason was met, retries included.
 
     `undecodable` is the number of stored items that were left out because they do not fit their entity, and
-    `undecodable_keys` are the stored keys of the first of them.
+    `undecodable_items` are the partition key, the sort key and the problem of the first of them.
     """
 
     consumed: Consumed = msgspec.field(default_factory=Consumed)
     throttles: dict[str, int] = {}
     queries: int = 0
     undecodable: int = 0
-    undecodable_keys: list[tuple[str, str]] = []
+    undecodable_items: list[tuple[str, str, str]] = []
     _lock: Lock = msgspec.field(default_factory=Lock)
 
     def record(self, operation: str, consumed: Consumed) -> None:
@@ -198,17 +198,17 @@ class Meter(msgspec.Struct):
         with self._lock:
             self.throttles[reason] = self.throttles.get(reason, 0) + 1
 
-    def left_out(self, keys: Sequence[tuple[str, str]]) -> None:
+    def left_out(self, items: Sequence[tuple[str, str, str]]) -> None:
         """Count stored items that do not fit their entity."""
         with self._lock:
-            self.undecodable += len(keys)
-            self.undecodable_keys += keys[: _KEPT_KEYS - len(self.undecodable_keys)]
+            self.undecodable += len(items)
+            self.undecodable_items += items[: _NAMED - len(self.undecodable_items)]
 
-    def take_back(self, keys: Sequence[tuple[str, str]]) -> None:
+    def take_back(self, items: Sequence[tuple[str, str, str]]) -> None:
         """Stop counting items that a page has left out which is read again."""
         with self._lock:
-            self.undecodable -= len(keys)
-            self.undecodable_keys = [key for key in self.undecodable_keys if key not in keys]
+            self.undecodable -= len(items)
+            self.undecodable_items = [each for each in self.undecodable_items if each not in items]
 
 
 _METERS: ContextVar[tuple[Meter, ...]] = ContextVar("dynashard_meters", default=())
