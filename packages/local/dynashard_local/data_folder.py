@@ -71,10 +71,19 @@ def _alive(process_id: str) -> bool:
 
 
 def kept_file(path: Path, make: Callable[[], bytes]) -> bytes:
-    """Return the content of a private file; if it does not exist, write it, completely or not at all."""
+    """Return the content of a private file; if it does not exist, write it, completely or not at all.
+
+    Raises:
+        LocalStackError: the file cannot be read.
+    """
     if not path.exists():
         draft = path.with_suffix(".new")
         draft.touch(mode=0o600)
         draft.write_bytes(make())
         draft.replace(path)
-    return path.read_bytes()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise LocalStackError(
+            f"{path} cannot be read ({error.strerror}): remove it, or set another DATA_DIR."
+        ) from None

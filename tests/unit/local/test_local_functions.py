@@ -75,3 +75,18 @@ def test_the_cursor_key_is_created_once_and_readable_by_its_owner_only(tmp_path:
     assert cursor_key(tmp_path / "new") == first
     assert len(first) >= 43
     assert (tmp_path / "new" / "cursor-key").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40])
+def test_a_damaged_cursor_key_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "cursor-key").write_bytes(content)
+
+    with pytest.raises(LocalStackError, match=r"cursor-key does not contain a key of 16 bytes or more: remove it"):
+        cursor_key(tmp_path)
+
+
+def test_a_cursor_key_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cursor-key").mkdir()
+
+    with pytest.raises(LocalStackError, match=r"cursor-key cannot be read \(Is a directory\)"):
+        cursor_key(tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final
 
+from dynashard.reads.cursor import MIN_KEY_BYTES
 from dynashard_local.account import CREDENTIALS, REGION
 from dynashard_local.data_folder import kept_file
 from dynashard_local.errors import LocalStackError
@@ -115,6 +116,17 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
 
 
 def cursor_key(data_dir: Path) -> str:
-    """Return the key that signs local cursors, made at the first start, so that cursors outlive a restart."""
+    """Return the key that signs local cursors, made at the first start, so that cursors outlive a restart.
+
+    Raises:
+        LocalStackError: the file does not contain a key.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
-    return kept_file(data_dir / CURSOR_KEY_FILE, lambda: token_urlsafe(32).encode()).decode().strip()
+    path = data_dir / CURSOR_KEY_FILE
+    key = kept_file(path, lambda: token_urlsafe(32).encode()).strip()
+    if not key.isascii() or len(key) < MIN_KEY_BYTES:
+        raise LocalStackError(
+            f"{path} does not contain a key of {MIN_KEY_BYTES} bytes or more: remove it, and the next start makes a "
+            "new one. Cursors from before are refused then."
+        )
+    return key.decode()
