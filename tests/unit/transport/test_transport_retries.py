@@ -146,8 +146,11 @@ def test_a_throttled_transaction_is_left_to_its_caller(scripted: Script, asked: 
     assert len(asked) == 1
 
 
-def test_a_throttled_transaction_is_sent_again_after_an_ambiguous_attempt(scripted: Script, asked: list[Asked]) -> None:
-    transport = scripted(stored("internal_error"), stored("transaction_throttled"), Reply())
+@pytest.mark.parametrize("later", ["transaction_throttled", "transaction_conflict"])
+def test_a_transaction_that_was_refused_meanwhile_is_sent_again_after_an_ambiguous_attempt(
+    scripted: Script, asked: list[Asked], later: str
+) -> None:
+    transport = scripted(stored("internal_error"), stored(later), Reply())
 
     transport.call("TransactWriteItems", {"ClientRequestToken": "mine"})
 
