@@ -31,6 +31,7 @@ def handler(event, context):
             time.sleep(0.005)
     return {{"version": {version!r}, "process": os.getpid()}}
 """
+WRONG = 'class Thing(Entity, name="thing.v1", key=Key("{id}"), shards=Shards(17)):\n    id: str\n\n\n'
 
 
 @dataclass
@@ -139,6 +140,19 @@ def test_an_import_error_is_reported_in_one_line_and_the_old_code_stays(checkout
     assert checkout.said == [f"Not reloaded, so the code from before still serves: ValueError: 7 is not {at}"]
     assert checkout.invoke() == before
     assert "Traceback" in (checkout.root / "api.log").read_text()
+
+
+def test_a_wrong_declaration_is_reported_where_it_stands_and_not_where_the_library_refuses_it(
+    checkout: Checkout,
+) -> None:
+    path = checkout.root / "functions/reloaded/handler.py"
+    path.write_text(f"from dynashard import Entity, Key, Shards\n\n{WRONG}{CODE.format(version='second')}")
+
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    [said] = checkout.said
+    assert "DeclarationError: thing.v1: the shard count is 17" in said
+    assert said.endswith(f"({path}, line 3)")
 
 
 def test_a_failed_reload_is_repeated_after_the_next_change(checkout: Checkout) -> None:

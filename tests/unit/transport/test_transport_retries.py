@@ -146,11 +146,18 @@ def test_a_throttled_transaction_is_left_to_its_caller(scripted: Script, asked: 
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("later", ["transaction_throttled", "transaction_conflict"])
-def test_a_transaction_that_was_refused_meanwhile_is_sent_again_after_an_ambiguous_attempt(
-    scripted: Script, asked: list[Asked], later: str
+def test_a_throttled_transaction_is_sent_again_after_an_ambiguous_attempt(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(stored("internal_error"), stored("transaction_throttled"), Reply())
+
+    transport.call("TransactWriteItems", {"ClientRequestToken": "mine"})
+
+    assert len(asked) == 3
+
+
+def test_a_transaction_in_conflict_is_sent_again_after_an_ambiguous_attempt(
+    scripted: Script, asked: list[Asked]
 ) -> None:
-    transport = scripted(stored("internal_error"), stored(later), Reply())
+    transport = scripted(stored("internal_error"), stored("transaction_conflict"), Reply())
 
     transport.call("TransactWriteItems", {"ClientRequestToken": "mine"})
 

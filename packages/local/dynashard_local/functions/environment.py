@@ -260,13 +260,18 @@ def _load(handler: str) -> str:
 
 def _where(error: Exception) -> str:
     """Return the file and line of our own code where an error was raised; empty if none is known."""
+    from dynashard import errors  # noqa: PLC0415 - after an error alone
+
     if isinstance(error, SyntaxError):
         # Its text names the file without its folder.
         at = [(error.filename or "", error.lineno)]
     else:
         at = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    # What is left out is Python's own, or installed.
-    ours = [(name, line) for name, line in at if name and not name.startswith(("<", sys.prefix, sys.base_prefix))]
+    # What is left out is Python's own, or installed; of a wrong declaration also the library that refuses it, which a
+    # checkout of Dynashard has among its own code.
+    library = [str(Path(errors.__file__).parents[1])] if isinstance(error, errors.DeclarationError) else []
+    outside = ["<", sys.prefix, sys.base_prefix, *library]
+    ours = [(name, line) for name, line in at if name and not name.startswith(tuple(outside))]
     if not ours:
         return ""
     path, line = Path(ours[-1][0]), ours[-1][1]

@@ -92,7 +92,7 @@ def main() -> None:
     # The function reads its settings from the environment, as on Lambda.
     with uncollected():
         from dynashard_serving.changes.dead_letters import to_queue  # noqa: PLC0415
-        from dynashard_serving.changes.handler import handler  # noqa: PLC0415
+        from functions.changes.handler import handler  # noqa: PLC0415
 
     keep = to_queue(os.environ["DEAD_LETTER_QUEUE"])
 

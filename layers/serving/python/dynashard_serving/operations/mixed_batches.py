@@ -162,7 +162,7 @@ def _conditions(given: Document) -> Conditions:
 
 
 def requests_in(given: Mapping[str, Any]) -> list[Any]:
-    """Return the member `requests` of a batch, or refuse what is no list (422)."""
+    """Return the member `requests` of a batch, or refuse what is not a list (422)."""
     requests = given.get(REQUESTS)
     if not isinstance(requests, list):
         raise ValidationFailedError(FieldError(REQUESTS, "Use a list of requests.", "list_type"))
