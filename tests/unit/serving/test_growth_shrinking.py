@@ -103,7 +103,7 @@ def test_random_placement_is_halved_only_if_every_entity_of_the_partition_expire
 ) -> None:
     world = World(counts={"log:abc": CountState(64, 0.0, busy=False)})
 
-    reports = world.process(load=Loads()).shrink([record("log:abc", 64)], [definition(each) for each in models])
+    reports = world.shrinking(load=Loads()).shrink([record("log:abc", 64)], [definition(each) for each in models])
 
     assert len(reports) == halved
 
