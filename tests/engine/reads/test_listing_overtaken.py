@@ -232,6 +232,24 @@ def test_an_item_is_listed_although_the_transaction_that_moves_it_home_is_half_v
     assert sorted(found) == sorted([*stored, late["SK"]["S"]])
 
 
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_a_page_that_begins_at_the_key_of_an_item_just_moved_home_lists_it(world: Moving, direction: str) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    [late] = strays(Thing, 4, 8, 1)
+    key = {**TENANT, "id": late["SK"]["S"]}
+    things(client(world)).create(Thing(tenant="aaa", id=key["id"]))
+    asked = {"partition": [{"tenant": "aaa"}, TENANT], "order": "ordered", "direction": direction}
+    first = things(client(world)).list(limit=1, **asked)
+    world.inner.call("PutItem", {"TableName": world.table, "Item": late})
+    to = home(definition(Thing), ItemKey(ABC.partition or "", key["id"]), 8)
+    half = HalfVisible(world.inner, late, to, lambda: things(client(world)).get(key, consistent=True))
+
+    second = things(client(world, transport=half)).list(limit=100, cursor=first.cursor, **asked)
+
+    assert [item.tenant for item in (*first.items, *second.items)] == ["aaa", "abc"]
+
+
 class ReadsOfPairs(OneByOne):
     """Counts the transactions that read an item at both places."""
 
