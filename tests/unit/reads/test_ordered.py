@@ -151,6 +151,7 @@ def test_entries_with_equal_keys_are_listed_once_with_any_page_size(
     cut=st.sampled_from([None, 2, 5]),
     item_bytes=ITEM_BYTES,
 )
+@example(seed=0, forward=False, size=1, ties=3, cut=None, item_bytes=None)
 def test_entries_are_listed_once_and_in_order_through_any_history_of_counts(
     seed: int, *, forward: bool, size: int, ties: int, cut: int | None, item_bytes: float | None
 ) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dynashard.placement import CALCULATED
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
@@ -189,6 +190,27 @@ def test_index_entries_with_equal_sort_keys_are_listed_once_in_any_order(*, forw
         assert len(listed) <= 300
 
     assert sorted(listed) == sorted(f"item-{n}" for n in range(300))
+
+
+def test_only_the_shard_that_an_entry_was_read_from_continues_exactly_after_it() -> None:
+    layouts = [layout(reading(SLOT, forward=True), [Source(number, f"p:{number}") for number in range(2)])]
+    before = Positions(1, 0, ((Position("same", ("items", "m"), "p:0"), 1),))
+
+    assert [layouts[0].converts(layouts[0].rebase(before), shard) for shard in range(2)] == [True, False]
+
+
+def test_entries_that_are_read_again_with_their_markers_leave_room_for_a_whole_page() -> None:
+    transport, how = MemoryTransport(SLOT, Random(4)), reading(SLOT, forward=True)
+    entries = [index_row("p:0", "same", f"item-{n}") for n in range(30)]
+    transport.store(entries)
+    at = layout(how, [Source(0, "p:0")])
+    first, after = list_by_shard(Fetch(transport, Budget(), lambda: [at]), None, limit=8, in_turn=True)
+    transport.store([*entries, *(index_row("p:0", "same", f"{row['SK']['S']}-marker", hidden=True) for row in first)])
+    now = Fetch(transport, Budget(), lambda: [replace(at, version="later")])
+
+    second, _ = list_by_shard(now, after, limit=8, in_turn=True)
+
+    assert (len({row["SK"]["S"] for row in [*first, *second]}), now.rounds) == (16, 1)
 
 
 texts = st.text(min_size=1, max_size=40)
