@@ -98,6 +98,19 @@ def test_many_entries_with_one_sort_key_that_were_read_in_a_resize_are_not_liste
     assert set(IDS) <= set(found)
 
 
+def test_an_item_whose_home_was_read_before_its_old_home_is_listed_there(world: Moving) -> None:
+    things(client(world)).batch_write(put=[Thing(tenant="abc", id=each) for each in IDS])
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    late = strays(Thing, 4, 8, 6)
+    for item in late:
+        world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+
+    found = listed_around(world, lambda: None, order="round_robin")
+
+    assert found == [*IDS, *sorted(item["SK"]["S"] for item in late)]
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_an_item_moved_home_between_two_pages_is_listed_once(world: Moving, order: str) -> None:
     ids = moving_ids(4, 8, 6)
