@@ -1,11 +1,13 @@
 """Unique fields under stable counts: what each kind of write takes and leaves, what it costs, and who is refused."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from dynashard import Create, Delete, Entity, Key, Put, Registry, Unique, Update
+from dynashard.entity.uniqueness import RESERVATION
 from dynashard.errors import (
     AlreadyExistsError,
     InvalidKeyError,
@@ -18,7 +20,9 @@ from dynashard.errors import (
     UnprocessedError,
 )
 from dynashard.repository.reservations import reservation
+from dynashard.routing import wire_key
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, repeated
+from dynashard.transactions.reservation_repair import ReservationRepair
 from dynashard.transport import metered
 from tests.engine.repository.unique_things import MEMBER, Member, agree, due, member, reservations
 from tests.engine.stored_things import NOON, World
@@ -329,6 +333,25 @@ def test_left_over_reservation_is_not_taken_from_an_owner_that_comes_back_meanwh
 
     assert world.of(Member).get(mail="ada@x.org", tenant="abc").id == "1"
     agree(world)
+
+
+def test_a_repair_says_how_many_values_it_reserved_for_an_item_that_changes_meanwhile(world: World) -> None:
+    world.of(Member).create(member("2", mail="ada@x.org"))
+    world.of(Member).create(member("1", team="red", number=7, badge="b"))
+    for place, owner in reservations(world).items():
+        if owner == "1":
+            world.dynamodb.call("DeleteItem", TableName=world.table, Key=wire_key((place, RESERVATION)))
+    [row] = [each for each in world.raw() if each["SK"]["S"] == "1"]
+    world.adopt({**row, "mail": {"S": "ada@x.org"}})
+    key = MEMBER.key_of(member("1"))
+    visit = partial(world.of(Member).update, tenant="abc", id="1", add={"visits": 1})
+    world.faults(meanwhile("TransactWriteItems", visit, nth=3))
+    repair = ReservationRepair(world.store, MEMBER)
+    item = repair.current(key) or {}
+
+    done = repair.reserve(key, item, repair.lacking({key: item})[key])
+
+    assert (done.reserved, [each.unique.fields for each in done.left]) == (2, [("mail",)])
 
 
 def test_delete_leaves_the_reservation_of_another_alone(world: World) -> None:
