@@ -131,9 +131,7 @@ class Participant:
 
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
         """Whether a stored item proves that an earlier attempt of the whole transaction has succeeded."""
-        return any(
-            wrote(revision, reason.conflicting_item) for reason in reasons for revision in self._revisions if revision
-        )
+        return any(wrote(revision, reason.conflicting_item) for reason in reasons for revision in self._revisions)
 
     def visible(self) -> bool:
         """Whether readers certainly find what the step, which was executed, has written; see `late.confirm`."""
