@@ -270,6 +270,24 @@ def test_random_placement_shrinks_when_the_removed_shards_are_empty(world: Movin
     assert (status.count, status.stage) == (1, "stable")
 
 
+def test_a_check_whether_removed_shards_are_empty_goes_on_where_the_last_one_stopped(world: Moving) -> None:
+    scope = partition(Event)
+    world.resize(scope, 32)
+    last = {PK: {"S": "move.v1.Event:abc:31"}, SK: {"S": "last"}, TYPE: {"S": "move.v1.Event"}, REV: {"S": "r"}}
+    world.put({**last, "tenant": {"S": "abc"}, "id": {"S": "last"}})
+    world.resharder.start(scope, 1)
+    world.until(scope, "prepare")
+    asked = []
+
+    for _ in range(4):
+        world.step(scope.key, world.new())
+        asked.append(world.faulty.sent("Query"))
+    world.inner.call("DeleteItem", {"TableName": world.table, "Key": {PK: last[PK], SK: last[SK]}})
+
+    assert asked == [20, 11, 1, 1]
+    assert world.finish(scope).count == 1
+
+
 @pytest.mark.parametrize("all_partitions", [False, True], ids=["one", "all"])
 def test_keys_without_a_prefix_move_too(world: Moving, all_partitions: bool) -> None:  # noqa: FBT001
     entity = definition(Leaf)
