@@ -87,6 +87,23 @@ def test_settling_leaves_lagging_reads_time_to_see_the_last_move(world: Moving) 
     assert world.misplaced(Thing, 8) == []
 
 
+def test_a_last_move_that_was_seen_by_a_clock_ahead_delays_settling_by_one_lag(world: Moving) -> None:
+    world.fill(Thing, 20)
+    lagging = world.new(timing=replace(TIMING, lag=5.0))
+    lagging.start(ABC, 8)
+    world.until(ABC, "move", lagging)
+    while world.step(ABC.key, lagging).kind != "work":
+        pass
+    world.clock.now += 86_400
+    lagging.advance(ABC.key)
+    world.clock.now -= 86_400
+    began = world.clock.now
+
+    world.until(ABC, "settle", lagging)
+
+    assert world.record(ABC.key).since == began + 5.0
+
+
 def test_an_index_changes_in_three_phases_and_ends_when_all_clients_know(world: Moving) -> None:
     scope = index(Thing, "by_colour")
     world.resharder.start(scope, 8, rewrite=True)
