@@ -24,6 +24,7 @@ pytestmark = pytest.mark.engine
 WRITES = ("users:read", "users:write")
 BODY = {"id": "u1", "email": "u1@example.com", "display_name": "Secret", "manager_id": "ada"}
 Who = Callable[..., Caller]
+OPERATIONS = {"GET": "get", "PATCH": "update", "DELETE": "delete"}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,23 @@ def test_conditions_do_not_reveal_another_owners_item(
     assert "etag" not in theirs.headers
     if method in ("GET", "PATCH"):
         assert theirs.code == none.code == "not_found"
+
+
+@pytest.mark.usefixtures("ada")
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_an_item_that_may_not_be_read_is_refused_in_the_words_of_one_that_does_not_exist(
+    bob: Caller, method: str
+) -> None:
+    def answer(name: str) -> dict[str, Any]:
+        refused = bob.send(method, f"/v1/users/{name}", {} if method == "PATCH" else None)
+        return {**refused.json, "request_id": "", "detail": refused.json["detail"].replace(name, "")}
+
+    def outcome(name: str) -> Any:
+        request = {"operation": OPERATIONS[method], "key": {"id": name}, **({"patch": {}} if method == "PATCH" else {})}
+        return bob.post("/v1/users/batch", {"requests": [request]}).json
+
+    assert answer("u1") == answer("u2")
+    assert outcome("u1") == outcome("u2")
 
 
 def test_a_look_up_by_unique_fields_does_not_reveal_another_owners_item(api: Caller) -> None:

@@ -118,6 +118,9 @@ class Permit(Struct, frozen=True):
                 # Another release can read it, and judge.
                 raise
             raise NotFoundError(MISSING) from error
+        except NotFoundError as error:
+            # In the words of `require`: others would tell which items exist.
+            raise NotFoundError(MISSING) from error
         if item is not None:
             self.require(item)
         return item
