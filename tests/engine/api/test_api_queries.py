@@ -71,6 +71,7 @@ RANGES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("id[gte]=10&id[lt]=13", {"id": {"gte": "10", "lt": "13"}}, ["10", "11", "12"]),
     ("id[prefix]=3", {"id": {"prefix": "3"}}, [f"3{digit}" for digit in range(10)]),
     ("email[prefix]=bob", {"email": {"prefix": "bob"}}, [f"{number}" for number in range(20, 40)]),
+    ("email=bob20@example.com", {"email": "bob20@example.com"}, ["20"]),
 ]
 
 
@@ -97,6 +98,23 @@ def test_operators_on_the_first_sort_field_read_a_range_without_a_declared_filte
 
     assert [item["id"] for item in rest.json["items"]] == expected
     assert [item["id"] for item in direct["items"]] == expected
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "takes"),
+    [
+        ({"filters": {"department": {"like": "x"}}}, "filters.department[like]", "department takes eq, ne, in,"),
+        ({"filters": {"status": {"in": ["active"], "no": 1}}}, "filters.status[no]", "status takes eq, ne, in here"),
+        ({"sort": {"email": {"like": "x"}}}, "sort.email[like]", "email takes gt, gte, lt, lte, prefix"),
+    ],
+)
+def test_direct_invocation_names_an_unknown_operator_and_those_that_the_field_takes(
+    service: Service, members: dict[str, Any], field: str, takes: str
+) -> None:
+    (error,) = service.error("list", **members)["errors"]
+
+    assert (error["field"], error["code"]) == (field, "unknown_parameter")
+    assert takes in error["message"]
 
 
 def test_a_range_of_the_first_sort_field_reads_only_its_items(transport: Transport, stored: tuple[str, Caller]) -> None:

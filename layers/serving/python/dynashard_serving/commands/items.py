@@ -202,7 +202,12 @@ def _choice_of(asked: Asked) -> Choice:
         for operator in value
     )
     ranged = [name for name, operator in operators if operator in RANGE_WORDS]
-    return replace(choice, index=index_of(asked.served, asked.text("index"), choice.partition, ranged))
+    served, named = asked.served, asked.text("index")
+    index = index_of(served, named, choice.partition, ranged)
+    if index is None and not choice.sort.keys() <= set(served.definition.sort.fields):
+        # The table's sort key lacks one of these fields, so they select an index, as over REST.
+        index = index_of(served, named, {*choice.partition, *choice.sort}, ranged)
+    return replace(choice, index=index)
 
 
 def _conditions(asked: Members) -> Conditions:

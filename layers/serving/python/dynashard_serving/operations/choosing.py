@@ -1,7 +1,7 @@
 """Select the items of a listing or a count: its index, partitions, sort keys and filters."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -176,7 +176,11 @@ def _sort_fields(
     if unknown := [name for name in given if name not in template.fields]:
         message = f"The sort key has no such field; it has {', '.join(template.fields) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"sort.{name}", message, "unknown_parameter") for name in unknown))
-    equal = {n: served.value(n, value, f"sort.{n}") for n, value in given.items() if not is_operators(value)}
+    equal = {
+        name: _equal(served, name, value, "sort", lambda field: ranged_words(served.definition, template, field))
+        for name, value in given.items()
+        if not is_operators(value)
+    }
     operators: list[Filter] = []
     for name in given.keys() - equal.keys():
         if name != open_field(template, equal):
@@ -205,7 +209,7 @@ def conditions_of(
 ) -> list[Filter]:
     """Return what a request says of one field. `words` are the operators that it takes; those of its type if None."""
     if not is_operators(given):
-        return [Filter(name, "=", served.value(name, given, f"{place}.{name}"))]
+        return [Filter(name, "=", _equal(served, name, given, place, served.operators))]
     words = served.operators(name) if words is None else words
     found, errors = [], []
     for word, value in given.items():
@@ -221,6 +225,19 @@ def conditions_of(
     if errors:
         raise ValidationFailedError(*errors)
     return found
+
+
+def _equal(served: Served, name: str, given: Any, place: str, words: Callable[[str], Sequence[str]]) -> Any:
+    """Return the value of a field; refuse a mapping that is none, and so names what is no operator."""
+    try:
+        return served.value(name, given, f"{place}.{name}")
+    except ValidationFailedError:
+        unknown = [word for word in given if word not in words(name)] if isinstance(given, Mapping) else []
+        if not unknown:
+            raise
+        message = f"{name} takes {', '.join(words(name))} here."
+        errors = [FieldError(f"{place}.{name}[{word}]", message, "unknown_parameter") for word in unknown]
+        raise ValidationFailedError(*errors) from None
 
 
 def _operand(served: Served, name: str, word: str, given: Any, at: str) -> Any:
