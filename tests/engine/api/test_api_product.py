@@ -202,11 +202,13 @@ def test_an_escalation_follows_the_policy_that_is_named(policies: Caller) -> Non
     incident(policies, "i2", team="team_red", policy_id="none")
     incident(policies, "i3", team="team_blue")
     incident(policies, "i4")
+    incident(policies, "i5", team="team_red", policy_id="a#b")
 
     assert escalated(policies, "i1") == [(0, 1, "user_zoe")]
     assert escalated(policies, "i1", "policy_id=default")[0] == (0, 1, "user_ada")
     assert escalated(policies, "i2", "policy_id=calm") == [(0, 1, "user_zoe")]
-    assert [escalated(policies, name) for name in ("i2", "i3", "i4")] == [[], [], []]
+    assert [escalated(policies, name) for name in ("i2", "i3", "i4", "i5")] == [[]] * 4
+    assert policies.get("/v1/incidents/i5/escalation", query="policy_id=a%23b").fields == {"policy_id": "invalid_key"}
 
 
 def test_an_escalation_is_empty_once_the_incident_is_closed(policies: Caller) -> None:

@@ -61,9 +61,7 @@ def escalation(db: Dynashard, incident: Incident, wanted: EscalationWanted) -> l
     if incident.team is None or incident.state is IncidentState.CLOSED or incident.status != WAITING:
         return []
     team = {"tenant_id": incident.tenant_id, "team_id": incident.team.removeprefix("team_")}
-    policy = db.collection(EscalationPolicy).find(
-        {**team, "policy_id": wanted.policy_id or incident.policy_id or "default"}
-    )
+    policy = _policy(db, team, incident, wanted.policy_id)
     if policy is None:
         return []
     steps = list(_steps(policy, incident.created_at))
@@ -71,6 +69,16 @@ def escalation(db: Dynashard, incident: Incident, wanted: EscalationWanted) -> l
     contacts = _contacts(db, incident.tenant_id, sorted({user for user in users.values() if user}))
     notices = [notice for step in steps for notice in _notices(step, users[step], contacts, critical=incident.critical)]
     return sorted(notices, key=lambda notice: (notice.at, notice.step))
+
+
+def _policy(db: Dynashard, team: Mapping[str, str], incident: Incident, wanted: str | None) -> EscalationPolicy | None:
+    try:
+        return db.collection(EscalationPolicy).find({**team, "policy_id": wanted or incident.policy_id or "default"})
+    except InputError:
+        if wanted:
+            raise
+        # The incident names what no policy can be called. The caller has sent nothing wrong.
+        return None
 
 
 def _steps(policy: EscalationPolicy, begins: datetime) -> Iterator[Step]:

@@ -13,14 +13,22 @@ from domain.samples.rota import Unit
 
 YEARS: Final = range(2000, 2200)
 """The years of rotas."""
+_OF_THE_MACHINE: Final = ("localtime", "posix/", "posixrules", "right/")
+"""What operating systems add: the machine's own zone, and clocks with leap seconds. Other machines do not have them."""
 
 
 def _known(name: str) -> str:
+    if name.startswith(_OF_THE_MACHINE) or not _exists(name):
+        raise ValueError("write a zone of the IANA database, such as Europe/Berlin")
+    return name
+
+
+def _exists(name: str) -> bool:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise ValueError("write a zone of the IANA database, such as Europe/Berlin") from None
-    return name
+        return False
+    return True
 
 
 def _in_years(at: datetime) -> datetime:
