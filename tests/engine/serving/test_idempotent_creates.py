@@ -20,6 +20,7 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RequestInProgressError,
     ThrottledError,
+    UndecodableItemError,
 )
 from dynashard.testing.faults import (
     Fault,
@@ -367,6 +368,27 @@ def test_a_record_without_an_answer_and_a_time_is_under_way(scene: Scene) -> Non
         scene.create(PERSON, model=Person, items=InSteps(world.store, Person))
 
     assert scene.living() == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"answer": {"S": "no JSON"}},
+        {"answer": {"S": "7"}},
+        {"answer": {"N": "7"}},
+        {"shards": {"S": "two"}},
+        {"shards": {"L": []}},
+    ],
+)
+def test_a_record_that_another_program_has_damaged_is_named(scene: Scene, damage: Wire) -> None:
+    scene.create()
+    [record] = scene.kept()
+    scene.world.inner.call("PutItem", {"TableName": scene.records, "Item": {**record, **damage}})
+
+    with pytest.raises(UndecodableItemError, match=record["id"]["S"]):
+        scene.create()
+
+    assert len(scene.living()) == 1
 
 
 class Quoting(Entity, name="test.v1.Quoting", key=Key("{tenant}", "{id}"), registry=Registry()):

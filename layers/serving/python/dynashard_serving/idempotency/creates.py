@@ -22,7 +22,7 @@ from dynashard.schema import IDEMPOTENCY_TTL, MAX_ITEM_BYTES
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, Wire
 from dynashard_serving.documents import REVISION, Document, representation
-from dynashard_serving.idempotency.records import ANSWER, CLAIM, SHARDS, Attempt, Records, added, restored
+from dynashard_serving.idempotency.records import ANSWER, CLAIM, SHARDS, Attempt, Records, added, read, restored
 from dynashard_serving.idempotency.stepwise import StepwiseCreates
 
 
@@ -101,12 +101,14 @@ class IdempotentCreates:
         if ANSWER not in kept:
             # It was begun in steps.
             return self._in_steps.run(attempt, items)
-        document = restored(kept[ANSWER]["S"], attempt.body)
-        if SHARDS in kept:
+        with read(attempt.record):
+            document = restored(kept[ANSWER]["S"], attempt.body)
+            shards = int(kept[SHARDS]["N"]) if SHARDS in kept else None
+        if shards is not None:
             declared = definition(type(attempt.item))
             key = {name: declared.assignment.check(name, document[name]) for name in declared.key_fields}
             # The first request may have ended before it was certain that readers find what it created.
-            if not items.confirm_created(key, document[REVISION], int(kept[SHARDS]["N"])):
+            if not items.confirm_created(key, document[REVISION], shards):
                 raise OutcomeUnknownError("The item was created, but is not yet where readers look. Ask again.")
         return document, True
 

@@ -5,14 +5,15 @@ revision, stamps, defaults). A retry sends the rest again, and its digest must e
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
 from dynashard import schema
 from dynashard.entity import Entity, definition
-from dynashard.errors import IdempotencyKeyReusedError
+from dynashard.errors import IdempotencyKeyReusedError, UndecodableItemError
 from dynashard.transport.interface import Transport, Wire
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import LONGEST_SECONDS
@@ -87,6 +88,16 @@ class Attempt:
         return {} if self.subject is None else {SUBJECT: {"S": _digest(self.subject)}}
 
 
+@contextmanager
+def read(record: str) -> Iterator[None]:
+    """Raise `UndecodableItemError` with the key of a record if what is read of it has another form."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UndecodableItemError(f"The idempotency record {record} cannot be read: {reason}") from error
+
+
 class Records:
     """The table of idempotency records. Safe to share between threads."""
 
@@ -100,9 +111,9 @@ class Records:
         key = {schema.IDEMPOTENCY_KEY: {"S": record}}
         request = {"TableName": self._table, "Key": key, "ConsistentRead": True}
         found: Wire | None = self._transport.call("GetItem", request).get("Item")
-        if found is None or int(found[schema.IDEMPOTENCY_TTL]["N"]) < int(self.clock()):
-            return None
-        return found
+        with read(record):
+            live = found is not None and int(found[schema.IDEMPOTENCY_TTL]["N"]) >= int(self.clock())
+        return found if live else None
 
     def first(self, record: Wire, now: float) -> Wire:
         """Return the put of a record on condition that there is none; if there is one, its error has it."""

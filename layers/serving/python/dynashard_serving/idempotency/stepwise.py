@@ -22,7 +22,7 @@ from dynashard.schema import IDEMPOTENCY_KEY
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 from dynashard_serving.documents import Document, given_part, representation, validated, without
-from dynashard_serving.idempotency.records import ANSWER, CLAIM, PLAN, UNTIL, Attempt, Records, added, restored
+from dynashard_serving.idempotency.records import ANSWER, CLAIM, PLAN, UNTIL, Attempt, Records, added, read, restored
 
 _REFUSED: Final = (InputError, AlreadyExistsError, NotUniqueError)
 """What says for certain that nothing was stored."""
@@ -67,7 +67,9 @@ class StepwiseCreates:
             attempt.refuse_reused(found)
             if ANSWER in found:
                 return found, True
-            if UNTIL not in found or float(found[UNTIL]["N"]) >= now * 1000:
+            with read(attempt.record):
+                under_way = UNTIL not in found or float(found[UNTIL]["N"]) >= now * 1000
+            if under_way:
                 raise _in_progress() from None
             return self._taken_over(record, found), True
         return record, False
@@ -110,7 +112,8 @@ def _plan_of(attempt: Attempt) -> str:
 def _planned(attempt: Attempt, kept: Wire) -> Entity:
     """The item of an attempt that another process has begun, perhaps of a release with more fields."""
     model = type(attempt.item)
-    document = restored(kept[PLAN]["S"], attempt.body)
+    with read(attempt.record):
+        document = restored(kept[PLAN]["S"], attempt.body)
     unknown = document.keys() - model.model_fields.keys()
     return validated(model, without(document, definition(model).server_fields | unknown))
 
