@@ -228,7 +228,7 @@ def conditions_of(
 
 
 def _equal(served: Served, name: str, given: Any, place: str, words: Callable[[str], Sequence[str]]) -> Any:
-    """Return the value of a field; refuse a mapping that is none, and so names what is no operator."""
+    """Return the value of a field; refuse a mapping that is not a value, by the words in it that are not operators."""
     try:
         return served.value(name, given, f"{place}.{name}")
     except ValidationFailedError:
