@@ -252,7 +252,7 @@ def test_a_page_that_begins_at_the_key_of_an_item_just_moved_home_lists_it(world
     [late] = strays(Thing, 4, 8, 1)
     key = {**TENANT, "id": late["SK"]["S"]}
     things(client(world)).create(Thing(tenant="aaa", id=key["id"]))
-    asked = {"partition": [{"tenant": "aaa"}, TENANT], "order": "ordered", "direction": direction}
+    asked: dict[str, Any] = {"partition": [{"tenant": "aaa"}, TENANT], "order": "ordered", "direction": direction}
     first = things(client(world)).list(limit=1, **asked)
     world.inner.call("PutItem", {"TableName": world.table, "Item": late})
     to = home(definition(Thing), ItemKey(ABC.partition or "", key["id"]), 8)
