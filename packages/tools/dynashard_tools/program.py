@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 from dynashard import Dynashard, definition
 from dynashard.growth.opening import Tables
@@ -59,19 +61,29 @@ def _opened(name: str, module: str, attribute: str) -> Dynashard:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(import_module(module), attribute, None)
+        found: Any = getattr(import_module(module), attribute, None)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise CommandError(
             f"{VARIABLE} is {name}, and there is no module {error.name}: run this in its folder"
         ) from None
-    db = found if found is None or isinstance(found, Dynashard) or not callable(found) else found()
+    db = found() if _opens(found) else found
     if not isinstance(db, Dynashard):
         raise CommandError(
             f"{VARIABLE} is {name}, and {attribute} of {module} is not a Dynashard, nor a function that returns one"
         )
     return db
+
+
+def _opens(found: object) -> bool:
+    """Whether a name of a program is a function without arguments, such as one that opens its tables."""
+    if isinstance(found, type) or not callable(found):
+        return False
+    parameters = signature(found).parameters.values()
+    return all(
+        each.default is not each.empty or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters
+    )
 
 
 def _domain(module: str, db: Dynashard) -> Domain:

@@ -302,6 +302,8 @@ def test_a_paused_change_does_not_keep_work_waiting(program: Program) -> None:
         ("shop", "it must name a module and a Dynashard in it, such as shop:db"),
         ("nowhere.at_all:db", "there is no module nowhere: run this in its folder"),
         ("{module}:text", "text of {module} is not a Dynashard, nor a function that returns one"),
+        ("{module}:Dynashard", "Dynashard of {module} is not a Dynashard, nor a function that returns one"),
+        ("{module}:version", "version of {module} is not a Dynashard, nor a function that returns one"),
         ("{module}:missing", "missing of {module} is not a Dynashard"),
         ("{module}:without", "has no table of shard counts: give it topology_table="),
     ],
