@@ -37,6 +37,27 @@ def test_an_unknown_name_says_what_to_write(db: AsyncDynashard, snippet: str) ->
     assert str(refused.value).endswith(cure)
 
 
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "an item of a page that is not awaited": (lambda facts: facts.list("abc")[0], "write (await ...list(...))[0]"),
+    "its length": (lambda facts: len(facts.list("abc")), "write len(await ...list(...))"),
+    "a loop without async": (lambda facts: list(facts.list("abc")), "write async for"),
+    "a subscript": (lambda facts: facts["ada"], "write get(...)"),
+    "in": (lambda facts: "ada" in facts, "write exists(...)"),
+    "all": (list, "write items(...)"),
+    "the length of all": (len, "write count(...)"),
+}
+
+
+@pytest.mark.parametrize("snippet", REFUSED)
+def test_what_does_not_work_names_the_cure(db: AsyncDynashard, snippet: str) -> None:
+    call, cure = REFUSED[snippet]
+
+    with pytest.raises(DynashardError) as refused:
+        call(db.collection(Fact))
+
+    assert cure in str(refused.value)
+
+
 def test_run_refuses_a_coroutine_which_nobody_would_await(db: AsyncDynashard) -> None:
     get: Any = db.collection(Fact).get
 

@@ -1,8 +1,10 @@
 """Calls as strangers type them: each works, or its error says what to write and names nothing inside."""
 
+import re
 from collections.abc import Callable
+from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -22,7 +24,10 @@ from dynashard import (
     connect,
     declared_counts,
 )
+from dynashard.entity import definition
 from dynashard.errors import ConfigurationError
+from dynashard.keys import key_text
+from dynashard.resharding import Scope
 from dynashard.transport import Transport
 from tests.engine.stored_things import Note
 
@@ -283,6 +288,27 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "count misspelled": (lambda u, t: u.count(tennant_id=t), "did you mean tenant_id?"),
     "subscript": (lambda u, _: u["ada"], "write get(...)"),
     "iterate all": (lambda u, _: list(iter(u)), "write items(...)"),
+    "length of all": (lambda u, _: len(u), "write count(...)"),
+    "in": (lambda u, _: "ada" in u, "write exists(...)"),
+    "get by an index": (lambda u, t: u.get(tenant_id=t, department="legal"), "write list(tenant_id=..., department="),
+    "get some fields": (lambda u, t: u.get("ada", tenant_id=t, fields=["id"]), "write part(..., fields=[...])"),
+    "get by a naive time": (lambda _u, _t: key_text("at", datetime(2024, 1, 1)), "as in datetime.now(UTC)"),  # noqa: DTZ001
+    "get by a text for a number": (lambda _u, _t: key_text("seq", "1", "06d"), "write a number"),
+    "batch_get by keyword": (lambda u, t: u.batch_get(keys=["ada"], tenant_id=t), "write the keys first"),
+    "batch_get of none misspelled": (lambda u, t: u.batch_get([], tenant=t), "did you mean tenant_id?"),
+    "batch_write of items by name": (lambda u, _: u.batch_write(items=[]), "of batch_write; write put=[...]"),
+    "create a class": (lambda u, _: u.create(User), "it got the class User"),
+    "create almost nothing": (lambda u, t: u.create(tenant_id=t), "Field required (and 1 more)"),
+    "list descending": (lambda u, t: u.list(tenant_id=t, desc=True), "write reverse=True"),
+    "list a page size": (lambda u, t: u.list(tenant_id=t, page_size=5), "write limit=..."),
+    "list an offset": (lambda u, t: u.list(tenant_id=t, offset=5), "write cursor=page.cursor"),
+    "list sorted": (lambda u, t: u.list(tenant_id=t, order_by="id"), 'write order="ordered", or the index'),
+    "list where": (lambda u, t: u.list(tenant_id=t, where="x"), "write filters={...}"),
+    "list that begins with": (lambda u, t: u.list(tenant_id=t, begins_with="a"), 'write prefix="..."'),
+    "filter by several": (
+        lambda u, t: u.list(tenant_id=t, filters={"department": ("a", "b")}),
+        """write filters={'department': {"in": [...]}}""",
+    ),
 }  # fmt: skip
 
 
@@ -311,7 +337,9 @@ def test_an_argument_that_a_call_does_not_take_is_not_proposed_for_itself(users:
         users.count(tenant_id=tenant, cursor="x")
 
 
-@pytest.mark.parametrize(("name", "cure"), [("save", "use put"), ("query", "use list"), ("lst", "did you mean list?")])
+@pytest.mark.parametrize(
+    ("name", "cure"), [("save", "use put"), ("query", "use list"), ("fetch", "use get"), ("lst", "did you mean list?")]
+)
 def test_methods_of_other_libraries_name_ours(users: Collection[User], name: str, cure: str) -> None:
     with pytest.raises(AttributeError, match=rf"Collection has no attribute {name}; {cure[:-1]}"):
         getattr(users, name)
@@ -336,6 +364,13 @@ OPENED: dict[str, tuple[dict[str, Any], str]] = {
     "a key of bytes": ({"cursor_keys": [b"a secret of 16 bytes"]}, "must be a list of texts"),
     "keys left out": ({"cursor_keys": None}, "must be a list of texts"),
     "keys as a number": ({"cursor_keys": 5}, "must be a list of texts"),
+    "one key by another name": (
+        {"cursor_key": KEYS[0]},
+        "cursor_key is not an argument of Dynashard; write cursor_keys=",
+    ),
+    "an argument misspelled": ({"leese": 5}, "did you mean lease?"),
+    "one name twice": ({"topology_table": "t"}, "topology_table is 't', as table is; name another one"),
+    "a lease as text": ({"lease": "30"}, "lease is '30'; write a number of seconds"),
 }
 
 
@@ -349,6 +384,76 @@ def test_what_cannot_be_opened_names_the_cure(wire: Transport, mistake: str) -> 
 
     assert cure in str(refused.value)
     assert not [name for name in INSIDE if name in str(refused.value)]
+
+
+CONNECTED: dict[str, tuple[dict[str, Any], str]] = {
+    "a region as boto3 names it": ({"region_name": "eu-west-1"}, "not an argument of connect; write region="),
+    "an endpoint": ({"endpoint": "http://127.0.0.1:1"}, "write endpoint_url="),
+    "a name misspelled": ({"acces_key": "x"}, "did you mean access_key?"),
+    "a region as a number": ({"region": 5}, 'region is 5; write its name, such as region="eu-west-1"'),
+}
+
+
+@pytest.mark.parametrize("mistake", CONNECTED)
+def test_what_cannot_be_connected_names_the_cure(mistake: str) -> None:
+    wrong, cure = CONNECTED[mistake]
+
+    with pytest.raises(ConfigurationError) as refused:
+        connect(**wrong)
+
+    assert cure in str(refused.value)
+
+
+def test_the_local_stack_is_found_by_variables_and_not_by_a_url() -> None:
+    url: Any = "http://127.0.0.1:8001"
+
+    with pytest.raises(ConfigurationError, match=r'write Dynashard\.local\({"DYNAMODB_ENDPOINT": "http://\.\.\."}\)'):
+        Dynashard.local(url)
+    with pytest.raises(ConfigurationError, match="port is not an argument of Dynashard"):
+        Dynashard.local({}, port=8001)
+
+
+@pytest.mark.parametrize(
+    ("start", "cure"),
+    [
+        (lambda resharder: resharder.start(User, 8), r"it got the class User; write Scope\(definition\(User\)\)"),
+        (lambda resharder: resharder.start("User", 8), r"it got a str; write Scope\(definition\(User\)\)"),
+        (lambda resharder: resharder.start(Scope(definition(User)), "8"), "the new count is '8'; write a number"),
+        (lambda _: Scope(User), r"write Scope\(definition\(User\)\)"),  # type: ignore[arg-type]
+        (lambda _: Scope(definition(User), index="by_email"), "write index=entity.indexes"),  # type: ignore[arg-type]
+        (lambda _: definition(cast("Any", "User")), "'User': is not the class of an entity: write the class itself"),
+    ],
+)
+def test_a_resize_of_what_is_no_scope_names_the_cure(db: Dynashard, start: Callable[[Any], Any], cure: str) -> None:
+    with pytest.raises(DynashardError, match=cure):
+        start(db.resharder())
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("has_more", "write page.cursor is not None"),
+        ("next_page", "write cursor=page.cursor"),
+        ("total", "write len(page)"),
+    ],
+)
+def test_parts_of_pages_of_other_libraries_name_ours(users: Collection[User], name: str, cure: str) -> None:
+    with pytest.raises(AttributeError, match=rf"Page has no attribute {name}; {re.escape(cure)}"):
+        getattr(users.list("nowhere"), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [("email", 'a field is named by its text, "email"'), ("get", "write db.collection(User)")],
+)
+def test_a_class_names_where_its_items_and_fields_are(name: str, cure: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"User has no attribute {name}; {cure}")):
+        getattr(User, name)
+
+
+def test_a_misspelled_method_of_the_service_names_ours(db: Dynashard) -> None:
+    with pytest.raises(AttributeError, match=r"Dynashard has no attribute create_table; did you mean create_tables\?"):
+        getattr(db, "create_table")  # noqa: B009 - mypy refuses the name
 
 
 def test_a_connection_is_opened_by_a_session_and_not_by_its_name() -> None:
@@ -367,7 +472,7 @@ def test_a_transaction_of_what_is_no_step_names_the_cure(db: Dynashard, wrong: A
 NOTE, CLASS, MAPPING, LIST, TEXT = list[Any]([Note(tenant="t", id="n"), User, {"id": "x"}, ["x"], "x"])
 STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "create a mapping": (lambda _: Create(MAPPING), "Create takes an item, such as User(...); it got a dict"),
-    "put a class": (lambda _: Put(CLASS), "Put takes an item, such as User(...); it got a "),
+    "put a class": (lambda _: Put(CLASS), "Put takes an item, such as User(...); it got the class User"),
     "put if_match item": (lambda ada: Put(ada, if_match=ada), "write if_match=item.revision"),
     "put over a text": (lambda ada: Put(ada, over=TEXT), "over takes an item"),
     "put over and if_match": (lambda ada: Put(ada, over=ada, if_match="x"), "over names a revision itself"),
@@ -382,6 +487,11 @@ STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "delete another's key": (lambda _: Delete(User, NOTE), "takes the key of a User; it got a Note"),
     "delete missing": (lambda ada: Delete(User, ada, missing=LIST), "missing is ['x']; it must be refuse or ignore"),
     "delete if_match item": (lambda ada: Delete(User, ada, if_match=ada), "write if_match=item.revision"),
+    "update as collections do": (lambda ada: Update(ada, department="x"), "department; write Update(User, user, set="),  # type: ignore[call-arg]
+    "update without a key": (lambda ada: Update(ada, set={}), "write Update(User, user, set={...})"),  # type: ignore[call-arg]
+    "delete without a class": (cast("Any", Delete), "write Delete(User, user)"),
+    "check without a class": (cast("Any", Check), "write Check(User, user, revision=user.revision)"),
+    "create nothing": (lambda _: Create(), "write Create(user)"),  # type: ignore[call-arg]
     "check an item": (lambda ada: Check(User, ada, ada), "write revision=item.revision"),
     "check another's key": (lambda _: Check(User, NOTE, None), "takes the key of a User"),
 }  # fmt: skip

@@ -3,14 +3,22 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dynashard import Entity, Index, Key, Registry, Shards, new_id
-from dynashard.errors import ConfigurationError, InvalidQueryError, NotFoundError, OutcomeUnknownError, ThrottledError
+from dynashard.errors import (
+    ConfigurationError,
+    DynashardError,
+    InvalidQueryError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ThrottledError,
+)
 from dynashard.growth.opening import GrowthOptions
 from dynashard.testing import Late, Sandbox, lost_answer, throttled
 from dynashard.testing.engine import engine_endpoint, engine_program
@@ -117,6 +125,33 @@ def test_a_count_changes_on_demand_and_items_stay(sandbox: Sandbox, partition: d
     assert sorted(each.id for each in orders.items(tenant="t")) == made
     stored = sandbox.faults.inner.call("Scan", {"TableName": sandbox.table})["Items"]
     assert len({item["PK"]["S"] for item in stored}) > 2
+
+
+def test_all_partitions_change_after_one_has_changed_alone(sandbox: Sandbox) -> None:
+    orders = sandbox.db.collection(Order)
+    sandbox.reshard(Order, 4, tenant="abc")
+
+    status = sandbox.reshard(Order, 8)
+
+    sandbox.pass_time(60)
+    assert (status.count, len(orders.shards(tenant="abc")), len(orders.shards(tenant="new"))) == (8, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "cure"),
+    [
+        (lambda sandbox: sandbox.inject("PutItem"), r"it got 'PutItem'; write inject\(throttled\("),
+        (lambda sandbox: sandbox.inject(throttled), r"it got a function; write inject\(throttled\("),
+        (lambda sandbox: sandbox.pass_time("1h"), r"it got '1h'; write pass_time\(3600\)"),
+        (lambda sandbox: sandbox.reshard("Order", 8), "is not the class of an entity: write the class itself"),
+        (lambda sandbox: sandbox.reshard(Order, "8"), "the new count is '8'; write a number"),
+    ],
+)
+def test_a_call_of_a_sandbox_that_cannot_work_names_the_cure(
+    sandbox: Sandbox, call: Callable[[Any], Any], cure: str
+) -> None:
+    with pytest.raises(DynashardError, match=cure):
+        call(sandbox)
 
 
 def test_an_index_changes_on_demand(sandbox: Sandbox) -> None:

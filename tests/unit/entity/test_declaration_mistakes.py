@@ -53,6 +53,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "one number, as count or as start; write Shards(16), or Shards(start=",
     ),
     "a count and a start": (lambda: Shards(16, start=16), "one number, as count or as start; write Shards(16), or"),
+    "a registry as a number": (
+        lambda: declare(registry=5),  # type: ignore[arg-type]
+        "registry is 5: write registry=Registry()",
+    ),
     "shards as a number": (lambda: declare(shards=8), "shards is 8: write shards=Shards(8)"),
     "shards as true": (lambda: declare(shards=True), "shards is True: write shards=Shards(16)"),
     "shards as a text": (lambda: declare(shards="16"), "shards is '16': write shards=Shards(16)"),

@@ -4,8 +4,9 @@ Everything here returns what `Repository` takes, or raises an `InputError` that 
 of the key, or with an item, pass by it on their way, because reads of single items are the hot path.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,6 +17,14 @@ from dynashard.repository.store import E, KeyLike, Written
 
 if TYPE_CHECKING:
     from dynashard.entity.uniqueness import UniqueDefinition
+
+
+T = TypeVar("T")
+
+_OF_BATCHES: Final = {
+    "create": "put", "items": "put", "keys": "delete", "puts": "put", "deletes": "delete", "remove": "delete",
+}  # fmt: skip
+"""What callers call the arguments of batches of writes."""
 
 
 def key_named(
@@ -39,7 +48,9 @@ def key_named(
             near = hint(name, (*known, "consistent", "handling", "if_match", "include", "strict"))
             ways = "".join(f"; or name {', '.join(each.ordered)}" for each in entity.unique if name in each.fields)
             raise InvalidKeyError(
-                f"{name} is not part of the key of {entity.name}, which is {', '.join(known)}{ways or near}", field=name
+                f"{name} is not part of the key of {entity.name}, which is {', '.join(known)}"
+                f"{ways or _elsewhere(entity, verb, name) or near}",
+                field=name,
             )
     if isinstance(key, Entity):
         _require_model(entity, verb, key)
@@ -120,7 +131,7 @@ def item_named(
         first, *others = sorted(mistakes, key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
         near = hint(place, entity.model.model_fields) if first["type"] == "extra_forbidden" else ""
-        rest = f" ({len(others)} more fields are not accepted)" if others else ""
+        rest = f" (and {len(others)} more)" if others else ""
         raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{rest}", field=place or None) from error
 
 
@@ -203,12 +214,34 @@ def check_key(verb: str, model: object, key: object) -> None:
     """
     if not isinstance(model, type) or not issubclass(model, Entity):
         raise InvalidKeyError(
-            f"{verb} takes the class of an entity and a key; in place of the class it got {_shown(model)}"
+            f"{verb} takes the class of an entity and a key, as in {verb}(User, user); in place of the class it got "
+            f"{_shown(model)}"
         )
     if isinstance(key, Entity) and not isinstance(key, model):
         raise InvalidKeyError(f"{verb} takes the key of a {model.__name__}; it got a {type(key).__name__}")
     if not isinstance(key, Entity | Mapping):
         raise InvalidKeyError(f"{verb}: the key is {_shown(key)}; write its fields, {{...}}, or pass the item")
+
+
+def with_example(example: str) -> Callable[[type[T]], type[T]]:
+    """Refuse wrong arguments of a class with an example of right ones, by `InvalidValueError`."""
+
+    def decorated(part: type[T]) -> type[T]:
+        init: Any = part.__init__
+
+        @wraps(init)
+        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                init(self, *args, **kwargs)
+            except TypeError as error:
+                unknown = [name for name in kwargs if name not in part.__dataclass_fields__]  # type: ignore[attr-defined]
+                problem = f"has no argument {unknown[0]}" if unknown else "takes other arguments"
+                raise InvalidValueError(f"{part.__name__} {problem}; write {example}") from error
+
+        setattr(part, "__init__", checked)  # noqa: B010 - mypy refuses an assignment
+        return part
+
+    return decorated
 
 
 def refuse_more(verb: str, more: tuple[Any, ...], others: Collection[str] = ()) -> None:
@@ -217,7 +250,8 @@ def refuse_more(verb: str, more: tuple[Any, ...], others: Collection[str] = ()) 
         raise InvalidKeyError(f"{verb} takes one list, and got {1 + len(more)} values; write {verb}([...])")
     for name in others:
         near = hint(name, ("put", "delete", "whole"))
-        cure = near or "; write fields in each item and key"
+        meant = _OF_BATCHES.get(name)
+        cure = f"; write {meant}=[...]" if meant else near or "; write fields in each item and key"
         raise InvalidKeyError(f"{name} is not an argument of {verb}{cure}", field=name)
 
 
@@ -233,10 +267,25 @@ def _require_model(entity: EntityDefinition[Any], verb: str, item: Entity) -> No
         raise InvalidKeyError(f"{verb} takes a {entity.model.__name__}; it got a {type(item).__name__}")
 
 
+def _elsewhere(entity: EntityDefinition[Any], verb: str, name: str) -> str:
+    """Return the cure if a call with such a field, or such an argument, is another one."""
+    if name == "fields" and verb in ("get", "find"):
+        return "; write part(..., fields=[...])"
+    if name == "keys" and verb == "batch_get":
+        return "; write the keys first, batch_get([...])"
+    for index in entity.indexes.values():
+        if name in index.partition.fields or name in index.sort.fields:
+            fields = dict.fromkeys((*index.partition.fields, name))
+            return f"; to find items by it, write list({', '.join(f'{each}=...' for each in fields)})"
+    return ""
+
+
 def _example(entity: EntityDefinition[Any], verb: str) -> str:
     return f"{verb}({', '.join(f'{name}=...' for name in entity.key_fields)})"
 
 
 def _shown(value: object) -> str:
     """Return a value as messages show it: what is long or secret only by its class."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

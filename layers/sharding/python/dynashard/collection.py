@@ -41,9 +41,9 @@ FieldNames = list[str] | tuple[str, ...]
 Row = dict[str, Any]
 
 _ELSEWHERE: Final = {
-    "add": "create", "all": "items", "batch": "batch_get", "filter": "list", "get_many": "batch_get",
-    "insert": "create", "iter": "items", "query": "list", "read": "get", "remove": "delete",
-    "save": "put", "upsert": "put",
+    "add": "create", "all": "items", "batch": "batch_get", "fetch": "get", "filter": "list", "find_one": "find",
+    "get_many": "batch_get", "insert": "create", "iter": "items", "load": "get", "query": "list", "read": "get",
+    "remove": "delete", "save": "put", "upsert": "put",
 }  # fmt: skip
 """What other libraries call our methods."""
 
@@ -438,8 +438,11 @@ class Collection(Generic[E]):
 
     def _keys(self, verb: str, keys: Any, fields: Mapping[str, Any]) -> Sequence[Any]:
         many = several(verb, keys)
-        if not many and fields.keys() >= set(self._entity.key_fields):
-            raise InvalidKeyError(f"{verb} takes a list of keys before fields that all of them have: {verb}([...])")
+        if not many and fields:
+            if fields.keys() >= set(self._entity.key_fields):
+                raise InvalidKeyError(f"{verb} takes a list of keys before fields that all of them have: {verb}([...])")
+            if unknown := {name: value for name, value in fields.items() if name not in self._entity.key_fields}:
+                key_named(self._entity, verb, None, (), unknown)
         if not fields and all(key.__class__ is dict for key in many):
             return many
         return [key_named(self._entity, verb, key, (), fields) for key in many]
@@ -453,6 +456,15 @@ class Collection(Generic[E]):
 
         def __getitem__(self, key: object) -> NoReturn:
             raise InvalidKeyError("A collection has no items by subscript; write get(...) with the fields of the key.")
+
+        def __contains__(self, key: object) -> NoReturn:
+            raise InvalidKeyError("A collection is not searched by `in`; write exists(...) with the fields of the key.")
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __len__(self) -> NoReturn:
+            raise InvalidKeyError("A collection has no length as a whole; write count(...) with a partition.")
 
         def __iter__(self) -> NoReturn:
             raise InvalidKeyError("A collection is not iterable as a whole; write items(...) with a partition.")

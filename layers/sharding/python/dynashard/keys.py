@@ -192,12 +192,15 @@ def key_text(name: str, value: object, spec: str = "") -> str:
             return date_text(value, spec) if spec else str(value)
         return format(value, spec) if spec else str(value)
     except ValueError:
-        raise InvalidKeyError(f"{name}: {value!r} does not fit the format {spec!r}", field=name) from None
+        cure = "; write a number" if isinstance(value, str) else ""
+        raise InvalidKeyError(f"{name}: {value!r} does not fit the format {spec!r}{cure}", field=name) from None
 
 
 def _time_text(name: str, value: datetime, spec: str) -> str:
     if value.tzinfo is None:
-        raise InvalidKeyError(f"{name}: a time in a key needs a time zone", field=name)
+        raise InvalidKeyError(
+            f"{name}: a time in a key needs a time zone: add one, as in datetime.now(UTC)", field=name
+        )
     try:
         utc = value.astimezone(UTC)
     except OverflowError:

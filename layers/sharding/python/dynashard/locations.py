@@ -56,6 +56,10 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     `environ` may also hold `TABLE_NAME` and `TOPOLOGY_TABLE`, for tables other than those of `make run`. An empty value
     counts as unset.
     """
+    if not isinstance(environ, Mapping):
+        raise ConfigurationError(
+            f'local takes variables; it got {environ!r}; write Dynashard.local({{"DYNAMODB_ENDPOINT": "http://..."}})'
+        )
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
     operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", 4.0, most=900.0)
     keys = {"access_key": _ANY, "secret_key": _ANY}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, Self, TypeVar, cast, overload
 
 from dynashard import reads
 from dynashard.collection import Collection
@@ -10,6 +10,7 @@ from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ConfigurationError, InvalidQueryError, ThrottledError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds, KeyClock
+from dynashard.nearest import hint
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import ExactlyOnce, Throttled, ignore_throttles
 from dynashard.routing import Router
@@ -34,6 +35,13 @@ __all__ = [
 
 E = TypeVar("E", bound=Entity)
 F = TypeVar("F", bound=Entity)
+
+
+_ARGUMENTS: Final = (
+    "clocks", "cursor_keys", "growth", "lease", "operation_seconds", "retry_policy", "runtime", "table", "throttled",
+    "topology", "topology_table",
+)  # fmt: skip
+_ELSEWHERE: Final = {"cursor_key": "cursor_keys", "table_name": "table", "topology_table_name": "topology_table"}
 
 
 class Dynashard:
@@ -82,12 +90,22 @@ class Dynashard:
         growth: "GrowthMode | GrowthOptions" = "on",
         operation_seconds: float = LONGEST_OPERATION,
         clocks: ClockBounds = DEFAULT_BOUNDS,
+        **others: Never,
     ) -> None:
+        for name in others:
+            near = f"; write {_ELSEWHERE[name]}=" if name in _ELSEWHERE else hint(name, _ARGUMENTS)
+            raise ConfigurationError(f"{name} is not an argument of Dynashard{near}")
         self._owned: Transport | None = None
         if hasattr(transport, "get_credentials"):
             session = cast("AwsSession", transport)
             transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
         _require_opened(transport, table)
+        if topology_table == table:
+            raise ConfigurationError(
+                f"topology_table is {table!r}, as table is; name another one, which has other keys"
+            )
+        if isinstance(lease, bool) or not isinstance(lease, int | float):
+            raise ConfigurationError(f"lease is {lease!r}; write a number of seconds, such as 30")
         self._growth: OpenedGrowth | NoGrowth | None = None
         self.tables: Tables | None = None
         if topology_table is not None or growth != "on":
@@ -231,7 +249,10 @@ class Dynashard:
     if not TYPE_CHECKING:
         # Type checkers refuse unknown names by themselves.
         def __getattr__(self, name: str) -> NoReturn:
-            cure = "" if name.startswith("_") else "; open the items of an entity with db.collection(User)"
+            cure = ""
+            if not name.startswith("_"):
+                near = hint(name, [each for each in dir(type(self)) if not each.startswith("_")])
+                cure = near or "; open the items of an entity with db.collection(User)"
             raise AttributeError(f"Dynashard has no attribute {name}{cure}", name=name, obj=self)
 
     def create_tables(self) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, NoReturn, Self, TypeVar, 
 from dynashard.awaiting.bridge import run
 from dynashard.collection import Collection, FieldNames, Row
 from dynashard.entity import Entity, EntityDefinition, Undecodable
+from dynashard.errors import InvalidQueryError
 from dynashard.repository import Companion, KeyLike, Written
 from dynashard.repository.left_out import Found
 from dynashard.repository.projection import Part
@@ -241,6 +242,12 @@ class AsyncCollection(Generic[E]):
     if not TYPE_CHECKING:
         # Type checkers refuse unknown names by themselves.
         __getattr__ = Collection.__getattr__
+        __getitem__ = Collection.__getitem__
+        __contains__ = Collection.__contains__
+        __bool__ = Collection.__bool__
+        __len__ = Collection.__len__
+        __iter__ = Collection.__iter__
+        __aiter__ = Collection.__iter__
 
 
 class Listed(Generic[T]):
@@ -261,6 +268,15 @@ class Listed(Generic[T]):
         def __getattr__(self, name: str) -> NoReturn:
             cure = "" if name.startswith("_") else f"; the page has it once it is read: (await ...list(...)).{name}"
             raise AttributeError(f"a page that was not awaited has no attribute {name}{cure}", name=name, obj=self)
+
+        def __getitem__(self, place: object) -> NoReturn:
+            raise InvalidQueryError("a page that was not awaited has no items; write (await ...list(...))[0]")
+
+        def __len__(self) -> NoReturn:
+            raise InvalidQueryError("a page that was not awaited has no length; write len(await ...list(...))")
+
+        def __iter__(self) -> NoReturn:
+            raise InvalidQueryError("a page is awaited before it is iterated over; write async for ... in ...list(...)")
 
 
 class AsyncScan(AsyncIterator[T]):

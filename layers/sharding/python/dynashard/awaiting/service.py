@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.awaiting.collection import AsyncCollection
@@ -62,6 +62,7 @@ class AsyncDynashard:
         growth: "GrowthMode | GrowthOptions" = "on",
         operation_seconds: float = LONGEST_OPERATION,
         clocks: ClockBounds = DEFAULT_BOUNDS,
+        **others: Never,
     ) -> None:
         require_greenlet()
         self.sync = Dynashard(
@@ -77,6 +78,7 @@ class AsyncDynashard:
             growth=growth,
             operation_seconds=operation_seconds,
             clocks=clocks,
+            **others,
         )
 
     @classmethod

@@ -64,6 +64,8 @@ class _EntityType(ModelMetaclass):
             if name is None or key is None:
                 return model
             checked = check_parts(name, key, shards, indexes, expires)
+            if not isinstance(registry, Registry):
+                refuse([f"registry is {registry!r}: write registry=Registry()"])
             compiled = compile_entity(
                 model,
                 name=name,
@@ -90,6 +92,20 @@ class _EntityType(ModelMetaclass):
             raise DeclarationError(entity, str(error)) from error
         setattr(model, _DEFINITION, compiled)
         return model
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        def __getattr__(cls, name: str) -> Any:  # noqa: N805 - of a metaclass
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                if name.startswith("_"):
+                    raise
+                fields = cls.__dict__.get("__pydantic_fields__", ())
+                its_items = f"write db.collection({cls.__name__})"
+                cure = f'a field is named by its text, "{name}"' if name in fields else its_items
+                message = f"{cls.__name__} has no attribute {name}; {cure}"
+                raise AttributeError(message, name=name, obj=cls) from None
 
 
 EntityType = _EntityType
@@ -142,6 +158,9 @@ E = TypeVar("E", bound=Entity)
 
 def definition(model: type[E]) -> EntityDefinition[E]:
     """Return the compiled declaration of an entity class; raises `DeclarationError` if it declares none itself."""
+    if not isinstance(model, type):
+        shown = repr(model) if isinstance(model, str) else f"a {type(model).__name__}"
+        raise DeclarationError(shown, "is not the class of an entity: write the class itself, such as User")
     compiled: EntityDefinition[E] | None = model.__dict__.get(_DEFINITION)
     if compiled is None:
         raise DeclarationError(model.__name__, "declares no entity: give the class a name and a key")

@@ -260,9 +260,12 @@ def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any
         checked = entity.assignment.check(field, condition.value)
         stored = entity.encode({field: checked})
     except InvalidValueError as error:
-        if not isinstance(condition.value, Mapping):
-            raise
-        raise not_operators(field, condition.value) from error
+        if isinstance(condition.value, Mapping):
+            raise not_operators(field, condition.value) from error
+        if isinstance(condition.value, list | tuple | set | frozenset):
+            message = f'{error.message}; for any of several values, write filters={{{field!r}: {{"in": [...]}}}}'
+            raise InvalidValueError(message, field=field) from error
+        raise
     if not stored:
         raise InvalidQueryError(f"{field} is not stored if it is None; use exists", field=field)
     if field == entity.expires:

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, overload
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, overload
 
 from dynashard.entity import Undecodable
 from dynashard.transport.interface import Consumed
 
 I = TypeVar("I")  # noqa: E741 - the item
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("has_more", "has_next"), "page.cursor is not None"),
+    **dict.fromkeys(("last_evaluated_key", "next", "next_cursor", "next_page", "next_token"), "cursor=page.cursor"),
+    **dict.fromkeys(("size", "total"), "len(page)"),
+    "first": "page[0]",
+}
+"""What other libraries call the parts of a page, and how they are written here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,12 @@ class Page(Sequence[I]):
     rounds: int
     undecodable: Sequence[Undecodable] = ()
     complete: bool = True
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = f"; write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"Page has no attribute {name}{cure}", name=name, obj=self)
 
     def __iter__(self) -> Iterator[I]:
         return iter(self.items)

@@ -25,6 +25,18 @@ from dynashard.schema import MAX_SORT_KEY_BYTES
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
 """The arguments of listings that are not fields."""
 _OTHERS: Final = ("cursor", "workers")
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("ascending", "asc"), 'order="ordered"'),
+    **dict.fromkeys(("begins_with", "startswith", "starts_with"), 'prefix="..."'),
+    **dict.fromkeys(("desc", "descending", "reversed"), "reverse=True"),
+    **dict.fromkeys(("after", "exclusive_start_key", "next_token", "offset", "page", "skip"), "cursor=page.cursor"),
+    **dict.fromkeys(("attributes", "columns", "projection", "select"), "fields=[...]"),
+    **dict.fromkeys(("filter", "filter_by", "where"), "filters={...}"),
+    **dict.fromkeys(("max_items", "max_results", "page_size", "per_page", "size", "take"), "limit=..."),
+    **dict.fromkeys(("order_by", "sort", "sort_by"), 'order="ordered", or the index=... that has this order'),
+    "index_name": "index=...",
+}
+"""What other libraries call the arguments of listings, and how they are written here."""
 _FEW: Final = {"enum": "members", "literal": "expected"}
 """Kinds of schemas of values that are one of a few, and where they have these."""
 Listed = EntityDefinition[Any] | IndexDefinition
@@ -247,7 +259,8 @@ def _reverse(options: dict[str, Any]) -> None:
 def _require_known(entity: EntityDefinition[Any], fields: Mapping[str, Any], operators: Collection[str]) -> None:
     for name in (*fields, *operators):
         if name not in entity.model.model_fields:
-            near = hint(name, [each for each in (*OPTIONS, *_OTHERS, *entity.model.model_fields) if each != name])
+            known = [each for each in (*OPTIONS, *_OTHERS, *entity.model.model_fields) if each != name]
+            near = f"; write {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, known)
             raise InvalidQueryError(
                 f"{name} is neither an argument of listings nor a field of {entity.name}{near}", field=name
             )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
-from dynashard.errors import ClockOffError, EngineError, ReshardRefusedError, TopologyChangedError
+from dynashard.errors import ClockOffError, EngineError, InvalidValueError, ReshardRefusedError, TopologyChangedError
 from dynashard.resharding import resize_requests
 from dynashard.resharding.checks import under_way
 from dynashard.resharding.context import Context
@@ -126,6 +126,11 @@ class Resharder:
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
+        if not isinstance(scope, Scope):
+            shown = f"the class {scope.__name__}" if isinstance(scope, type) else f"a {type(scope).__name__}"
+            raise InvalidValueError(f"start takes what to resize; it got {shown}; write Scope(definition(User))")
+        if not isinstance(to, int) or isinstance(to, bool):
+            raise InvalidValueError(f"the new count is {to!r}; write a number, such as 8")
         options = resize_requests.ResizeOptions(budget, share, cause, survey, creating, rewrite)
         resize_requests.start(self._context, scope, to, options)
         if scope.time is not None:

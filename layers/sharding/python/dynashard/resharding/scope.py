@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
-from dynashard.errors import ConfigurationError
+from dynashard.errors import ConfigurationError, InvalidValueError
 from dynashard.key_time import TimeFormat
 from dynashard.keys import KeyTemplate
 from dynashard.routing import logical_partition_of, shard_keys
@@ -33,6 +33,12 @@ class Scope:
     entity: EntityDefinition[Any]
     partition: str | None = None
     index: IndexDefinition | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.entity, EntityDefinition):
+            raise InvalidValueError("Scope takes the declaration of an entity; write Scope(definition(User))")
+        if self.index is not None and not isinstance(self.index, IndexDefinition):
+            raise InvalidValueError('index of Scope is a declaration; write index=entity.indexes["by_email"]')
 
     @property
     def family(self) -> str:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from dynashard.awaiting import AsyncDynashard
 from dynashard.entity import Entity, declaration, definition
 from dynashard.entity.registry import REGISTRY
-from dynashard.errors import InvalidQueryError
+from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.resharding import Resharder, Scope, Status, Timing
 from dynashard.runtime import Runtime
 from dynashard.service import Dynashard
@@ -81,10 +81,16 @@ class Sandbox:
 
         Requests are counted from here on. `faults.waiting` has those that no request has met yet.
         """
+        for each in faults:
+            if not isinstance(each, Fault):
+                shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
+                raise InvalidValueError(f'inject takes faults; it got {shown}; write inject(throttled("PutItem"))')
         self.faults.inject(*faults)
 
     def pass_time(self, seconds: float) -> None:
         """Let time jump: leases end, items expire."""
+        if not isinstance(seconds, int | float):
+            raise InvalidValueError(f"pass_time takes seconds; it got {seconds!r}; write pass_time(3600)")
         self._jumped += seconds
 
     def reshard(self, model: type[Entity], to: int, *, index: str | None = None, **partition: object) -> Status:
@@ -119,7 +125,9 @@ class Sandbox:
         resharder = self._resharder(model)
         # The first request of an entity stores its declared count, which is then changed.
         view = self.db.store.router.topology
-        view.view(entity, scope.partition or "") if scope.index is None else view.index_view(entity, scope.index)
+        view.view(entity, scope.partition or entity.name) if scope.index is None else view.index_view(
+            entity, scope.index
+        )
         status = resharder.start(scope, to)
         yield status
         while (step := resharder.advance(scope.key)).kind != "done":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from dynashard.arguments import check_item, check_key, check_revision, check_values, names_of
+from dynashard.arguments import check_item, check_key, check_revision, check_values, names_of, with_example
 from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import InvalidValueError
 from dynashard.repository.replacement import revision_read
@@ -22,6 +22,7 @@ from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
 
 
+@with_example("Create(user)")
 @dataclass(frozen=True, slots=True)
 class Create:
     """Store an item under a key that has no live item.
@@ -38,6 +39,7 @@ class Create:
         check_item("Create", self.item)
 
 
+@with_example("Put(user)")
 @dataclass(frozen=True, slots=True)
 class Put:
     """Store an item, whether or not its key has one; with `if_match`, only over the one at that revision.
@@ -59,6 +61,7 @@ class Put:
             revision_read(self.over, self.if_match)
 
 
+@with_example("Update(User, user, set={...})")
 @dataclass(frozen=True, slots=True)
 class Update:
     """Update some fields of a live item.
@@ -95,6 +98,7 @@ class Update:
         _check_missing(self.missing, "create")
 
 
+@with_example("Delete(User, user)")
 @dataclass(frozen=True, slots=True)
 class Delete:
     """Delete a live item; with `missing="ignore"`, succeed also if there is none.
@@ -113,6 +117,7 @@ class Delete:
         _check_missing(self.missing, "ignore")
 
 
+@with_example("Check(User, user, revision=user.revision)")
 @dataclass(frozen=True, slots=True)
 class Check:
     """Demand that the live item is at a revision, without changing it; with None, that there is no live item.
