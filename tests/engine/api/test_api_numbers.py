@@ -205,6 +205,20 @@ def test_a_repeated_create_has_the_number_of_the_first(transport: Transport, tab
     assert incident(caller, "i2")["number"] == 2
 
 
+@pytest.mark.parametrize("sent", [{}, {"number": 9}])
+def test_a_counter_that_another_program_has_damaged_is_named(
+    caller: Caller, dynamodb: RawDynamoDB, table: str, sent: Mapping[str, Any]
+) -> None:
+    incident(caller, "i1")
+    [row] = [each for each in dynamodb.call("Scan", TableName=table)["Items"] if "sent_until" in each]
+    dynamodb.call("PutItem", TableName=table, Item={**row, "last": {"S": "seven"}})
+
+    refused = caller.post("/v1/incidents", {"id": "i2", "title": "x", **sent})
+
+    assert (refused.status, refused.code) == (500, "undecodable_item")
+    assert caller.get("/v1/incidents/i2").status == 404
+
+
 class LeapingClock(Clock):
     """A clock that is 3 seconds later after the next look at it."""
 

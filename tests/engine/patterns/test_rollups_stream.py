@@ -37,9 +37,9 @@ def ping(number: int) -> Ping:
     )
 
 
-def hours(db: Dynashard) -> dict[Any, tuple[int, int]]:
+def hours(db: Dynashard, *episodes: str) -> dict[Any, tuple[int, int]]:
     found = {}
-    for episode in ("e0", "e1"):
+    for episode in episodes or ("e0", "e1"):
         by = {"tenant_id": TENANT, "series": "dark", "episode": episode}
         for row in PLAYS.read(db, by, level="hour", start=DAY, end=DAY + timedelta(days=1), consistent=True):
             found[episode, row.start] = (row.pings, row.seconds)
@@ -77,3 +77,28 @@ def test_each_change_of_the_stream_is_counted_once(
         seconds_in[hour] += each.seconds
     assert hours(db) == {hour: (pings_in[hour], seconds_in[hour]) for hour in pings_in}
     assert letters == []
+
+
+def test_a_damaged_part_of_a_roll_up_does_not_stop_the_stream(
+    wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
+) -> None:
+    stream = Streamed(engine_url, dynamodb).on(table)
+    later = Runtime((DAY + timedelta(days=1)).timestamp)
+    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
+    letters, pings = list[DeadLetter](), db.collection(Ping)
+    dispatcher = Dispatcher([PLAYS.consumer(db)], keep=letters.append)
+    for number in range(20):
+        pings.create(ping(number))
+    dispatcher.dispatch(records_of(stream))
+    for row in dynamodb.call("Scan", TableName=table)["Items"]:
+        if row["PK"]["S"].startswith(f"plays.v1.Episode:{TENANT}:dark.e0:"):
+            dynamodb.call("PutItem", TableName=table, Item={**row, "pings": {"S": "many"}})
+    for number in range(20, 40):
+        pings.create(ping(number))
+    written = [each for each in records_of(stream) if each["dynamodb"].get("NewImage", {}).get("id")]
+
+    outcome = dispatcher.dispatch(written[20:])
+
+    assert (outcome.again, outcome.dead_letters) == (None, 10)
+    assert all("plays.v1.Episode" in letter.reason and "pings" in letter.reason for letter in letters)
+    assert sum(pings for pings, _ in hours(db, "e1").values()) == 20

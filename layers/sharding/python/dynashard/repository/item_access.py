@@ -101,6 +101,14 @@ class ItemAccess(ItemReads[E]):
             return named
         return refused
 
+    def require_decodable(self, key: KeyLike) -> None:
+        """Raise `UndecodableItemError` if a stored item does not fit its entity. Cost: a consistent read.
+
+        DynamoDB refuses to add to what is neither a number nor a set, and does not name it.
+        """
+        if (stored := self.read(key, Reading(consistent=True))) is not None:
+            self.entity.decode(stored)
+
 
 def _advice(write: Write) -> str:
     """What a caller can do about a write with an unknown outcome."""

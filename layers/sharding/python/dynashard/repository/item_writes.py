@@ -12,6 +12,7 @@ from dynashard.entity.versions import FIRST
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
+    EngineError,
     InvalidValueError,
     RevisionMismatchError,
     WriteContendedError,
@@ -26,6 +27,7 @@ from dynashard.repository.updates import FieldUpdates, applied, check_updates
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import PK, SK
+from dynashard.transport.classification import INVALID_REQUEST
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -210,4 +212,8 @@ class ItemWrites(Generic[E]):
             done = self.items.do(write, key)
         except InvalidValueError as refused:
             raise self.items.sum_refused(refused, key, updates) from None
+        except EngineError as refused:
+            if updates.add and refused.aws_code == INVALID_REQUEST:
+                self.items.require_decodable(key)
+            raise
         return self.entity.decode(done.attributes or {})

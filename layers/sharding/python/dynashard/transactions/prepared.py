@@ -105,6 +105,11 @@ class StepWrites:
         step = self._step
         return self._items.sum_refused(refused, step.key, self._updates(step)) if isinstance(step, Update) else refused
 
+    def require_decodable(self) -> None:
+        """Raise `UndecodableItemError` if the item that the step adds to does not fit. Cost: a consistent read."""
+        if isinstance(self._step, Update) and self._step.add:
+            self._items.require_decodable(self._step.key)
+
     def prepare(self, *, reads: bool = False) -> Prepared:
         """Prepare the step, reading its item first if `Repository` would, or if it `reads` in any case."""
         step = self._step

@@ -215,7 +215,10 @@ def _require_fits(actions: Sequence[Wire], items: Sequence[Wire | None]) -> None
 
 
 def _explained(cancelled: TransactionCanceledError, refused: Sequence[_Refused]) -> DynashardError:
-    """The error of a transaction that DynamoDB could not execute; an item or a sum that is too large has its own."""
+    """Return the error of a transaction that was not executed; an item or a sum that is too large has its own.
+
+    Raises `UndecodableItemError` if a step adds to an item that does not fit its entity.
+    """
     for participant, reasons in refused:
         for reason in reasons:
             if reason.code != CancellationReason.INVALID:
@@ -229,4 +232,5 @@ def _explained(cancelled: TransactionCanceledError, refused: Sequence[_Refused])
                 )
             if error := refused_sum("A step of the transaction", reason.message):
                 return participant.writes.sum_refused(error)
+            participant.writes.require_decodable()
     return cancelled

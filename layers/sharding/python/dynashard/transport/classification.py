@@ -34,6 +34,9 @@ MAX_STORED_ITEM_BYTES: Final = 400 * 1024
 DAMAGED: Final = "DamagedAnswer"
 """The layer's own code for an answer that fails its checksum or is not a JSON object."""
 
+INVALID_REQUEST: Final = "ValidationException"
+"""DynamoDB's code for a request that it cannot carry out as it stands."""
+
 _THROTTLES: Final = frozenset(
     {
         "ProvisionedThroughputExceededException",
@@ -266,5 +269,5 @@ def _refused(refusal: Refusal) -> EngineError:
 _BY_CODE: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
     "ConditionalCheckFailedException": _condition_failed,
     "TransactionCanceledException": _cancelled,
-    "ValidationException": _invalid,
+    INVALID_REQUEST: _invalid,
 }
