@@ -4,10 +4,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from dynashard import definition
+from dynashard.errors import InvalidValueError, NotFoundError
 from tests.engine.command_line import CommandLine, Outcome
 
 pytestmark = pytest.mark.engine
@@ -93,6 +96,28 @@ def test_an_item_that_cannot_be_upgraded_is_named(program: Program) -> None:
     assert done.status == 3
     assert "left as it is: " in done.out
     assert "many" in done.out
+    assert "is not complete: 24 items written, 1 left" in done.out
+
+
+@pytest.mark.parametrize(
+    "raised", [InvalidValueError("no such amount"), NotFoundError("no shop"), KeyError("x")], ids=str
+)
+def test_an_item_whose_upgrade_raises_is_named_and_others_are_migrated(program: Program, raised: Exception) -> None:
+    module = sys.modules[f"boxes_{program.number}"]
+
+    def upgrade(values: dict[str, Any]) -> dict[str, Any]:
+        if values["id"] == "3":
+            raise raised
+        return {**values, "pieces": int(values.pop("amount"))}
+
+    functions: Any = definition(getattr(module, f"Box{program.number}")).versions.upgrades
+    functions[1] = upgrade
+
+    done = program.run("migrate", program.name)
+
+    assert done.status == 3, done.err
+    assert f"left as it is: {program.name}:abc" in done.out
+    assert "the upgrade of version 1 failed" in done.out
     assert "is not complete: 24 items written, 1 left" in done.out
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from dynashard.codec import decode_value, encode_value
-from dynashard.errors import DynashardError, NewerItemError, UndecodableItemError
+from dynashard.errors import DynashardError, EngineError, NewerItemError, UndecodableItemError
 from dynashard.record import Record, Revision, revision_in, with_revision
 from dynashard.schema import PK, SK, SYSTEM_ATTRIBUTES, VERSION
 
@@ -214,9 +214,10 @@ def version_problems(version: object, upgrade: object) -> Iterator[str]:
 def _step(entity: Versioned, wire: Wire, number: int, upgrade: Upgrade, values: dict[str, Any]) -> dict[str, Any]:
     try:
         made = upgrade(values)
-    except DynashardError:
-        raise
     except Exception as error:
+        if isinstance(error, EngineError) or (isinstance(error, DynashardError) and error.retryable):
+            # It reads the table, and may succeed later.
+            raise
         # A function of the domain may raise anything, and the item is as it was.
         raise undecodable(entity, wire, f"the upgrade of version {number} failed: {error!r}") from error
     if not isinstance(made, Mapping) or not all(isinstance(name, str) and name for name in made):
