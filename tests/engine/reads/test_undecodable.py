@@ -253,6 +253,8 @@ def test_a_damaged_marker_is_named_and_its_key_has_a_clear_error(
     for act in (items.get, items.delete, lambda key: items.create(Note(**key)), lambda key: items.put(Note(**key))):
         with pytest.raises(UndecodableItemError, match="MovedTo is"):
             act(gone)
+    outcomes = items.try_batch_write(put=[Note(**gone), Note(tenant=of, id="live")])
+    assert [type(outcome) for outcome in outcomes] == [UndecodableItemError, type(None)]
     assert items.batch_get([gone, {**gone, "id": "live"}])[1] is not None
     assert pages(items, {"tenant": of}) == (["live"], ["a"])
     assert pages(items, {"tenant": of}, order="ordered") == (["live"], ["a"])

@@ -259,6 +259,29 @@ def test_a_load_replaces_what_does_not_fit_under_the_keys_of_its_rows(
     assert not found.undecodable
 
 
+def test_a_load_leaves_out_lines_whose_rows_cannot_be_replaced(
+    command_line: CommandLine, wire: Transport, local_table: str, stored: Stored
+) -> None:
+    tenant = f"{stored.tenant}-load"
+    users = stored.db.collection(User)
+    made = [users.create(User(tenant_id=tenant, id=f"u{n}", email=f"u{n}@b", display_name="U")) for n in range(4)]
+    rows = [stored.unfit.row(item) for item in made]
+    odd: list[dict[str, Any]] = [{"Ver": {"N": "7"}}, {"Ver": {"S": "x"}}, {"MovedTo": {"S": "x"}}]
+    for row, wrong in zip(rows, odd, strict=False):
+        stored.unfit.put({**row, **wrong})
+    lines = [{"id": f"u{n}", "email": f"new{n}@b", "display_name": "N"} for n in range(4)]
+
+    file = command_line.file("u.jsonl", *lines)
+    run = command_line.run("load", "users", file, "--tenant", tenant, "--on-error", "skip", "--json")
+
+    after = [stored.unfit.at(row)["email"]["S"] for row in rows]
+    for row in rows:
+        wire.call("DeleteItem", {"TableName": local_table, "Key": {PK: row[PK], SK: row[SK]}})
+    assert (run.status, run.summary["items"], run.summary["refused"]) == (3, 1, 3)
+    assert all(f"line {line}: " in run.err for line in (1, 2, 3))
+    assert after == ["u0@b", "u1@b", "u2@b", "new3@b"]
+
+
 def test_a_load_replaces_what_does_not_fit_of_an_entity_with_attachments(
     command_line: CommandLine, stored: Stored
 ) -> None:

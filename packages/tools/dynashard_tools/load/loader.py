@@ -7,7 +7,14 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import ValidationError
 
 from dynashard import Collection, Entity
-from dynashard.errors import EngineError, InputError, NotUniqueError, ThrottledError, UnprocessedError
+from dynashard.errors import (
+    EngineError,
+    InputError,
+    NotUniqueError,
+    ThrottledError,
+    UndecodableItemError,
+    UnprocessedError,
+)
 from dynashard_serving.documents import TENANT
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard_tools.counting import plural
@@ -22,6 +29,9 @@ BATCH: Final = 400
 
 BATCH_BYTES: Final = 64 * 1024 * 1024
 """Lines that are held in memory together, if they are long: items of an export have their attachments."""
+
+Refusal = NotUniqueError | UndecodableItemError
+"""Why one item of a batch cannot be stored: another has its value, or a row that cannot be replaced has its key."""
 
 E = TypeVar("E", bound=Entity)
 
@@ -213,7 +223,7 @@ class Load(Generic[E]):
         return fields
 
     def _write(self, batch: Batch[E]) -> list[LineError]:
-        """Store the items of a batch; return the rows that were left out, because other items have their values."""
+        """Store the items of a batch; return the rows that were left out, because they are refused."""
         if self.dry_run or not batch.good:
             return []
         if self.checkpoint.line == 0:
@@ -228,22 +238,28 @@ class Load(Generic[E]):
             if isinstance(error, ThrottledError | UnprocessedError) and self.items.entity.time is not None:
                 done = f"{done}. {BEGIN_WITH_MORE}"
             raise CommandError(done) from error
-        return [LineError(lines[at], ", ".join(error.fields), str(error)) for at, error in taken.items()]
+        return [LineError(lines[at], _fields_of(error), str(error)) for at, error in taken.items()]
 
-    def _store(self, items: Sequence[E]) -> dict[int, NotUniqueError]:
-        """Write items; they replace items with the same keys. Return the refusals of those that are not unique."""
-        new = dict(enumerate(items))
+    def _store(self, items: Sequence[E]) -> dict[int, Refusal]:
+        """Write items; they replace items with the same keys.
+
+        Return the refusals of those that are not unique, and of those whose keys have rows that cannot be replaced.
+        """
+        new, taken = dict(enumerate(items)), dict[int, Refusal]()
         if not self.items.entity.rule.fixed:
             # With random placement a batch would draw another shard for an item that an earlier load has written.
             found = self.items.batch_get(items, consistent=True)
             there = {at for at, stored in enumerate(found) if stored is not None} | found.left_out.keys()
             for at in sorted(there):
-                self.items.put(new.pop(at))
+                item = new.pop(at)
+                try:
+                    self.items.put(item)
+                except UndecodableItemError as refused:
+                    taken[at] = refused
         # What stored items have besides their declared attributes is kept, so they are read first.
         outcomes = self.items.try_batch_write(put=[*new.values()], whole=not self._replaces)
-        taken: dict[int, NotUniqueError] = {}
         for at, error in zip(new, outcomes, strict=True):
-            if isinstance(error, NotUniqueError):
+            if isinstance(error, Refusal):
                 taken[at] = error
             elif error is not None:
                 raise error
@@ -258,6 +274,10 @@ class Load(Generic[E]):
             return "0 items are written"
         done = f"{plural(self.checkpoint.written, 'item is', 'items are')} written"
         return f"{done}; --resume continues from here" if self.state.kept else done
+
+
+def _fields_of(error: Refusal) -> str | None:
+    return ", ".join(error.fields) if isinstance(error, NotUniqueError) else None
 
 
 def _line_error(line: int, error: ValidationError) -> LineError:

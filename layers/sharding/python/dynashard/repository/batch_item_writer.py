@@ -17,7 +17,7 @@ from dynashard.errors import (
     UnprocessedError,
 )
 from dynashard.repository.batches import Outcome
-from dynashard.repository.conditions import later_version
+from dynashard.repository.conditions import damaged_marker, is_damaged, later_version
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named, name_of
 from dynashard.repository.projection import Reading
@@ -114,6 +114,9 @@ class BatchItemWriter(Generic[E]):
         if stored is None:
             return write, member
         entity, item = self._items.entity, write.item or {}
+        if is_damaged(stored):
+            # With what is kept, the item would be a marker still, which no reader sees.
+            return damaged_marker(stored)
         if (later := later_version(entity, stored)) is not None:
             return later
         with suppress(UndecodableItemError):

@@ -132,11 +132,16 @@ def is_damaged(item: Mapping[str, Any] | None) -> bool:
 def moved_to(marker: Mapping[str, Any]) -> int:
     """Return the shard count under which a marker's item has its home; `UndecodableItemError` if it names none."""
     if (count := marked_count(marker)) is None:
-        raise UndecodableItemError(
-            f"the relocation marker at {marker[PK]['S']} {marker[SK]['S']} is damaged: {marker_problem(marker)}. "
-            "Run `dynashard verify`, and remove the row if nothing needs it"
-        )
+        raise damaged_marker(marker)
     return count
+
+
+def damaged_marker(marker: Mapping[str, Any]) -> UndecodableItemError:
+    """Return the error of a relocation marker that leads nowhere."""
+    return UndecodableItemError(
+        f"the relocation marker at {marker[PK]['S']} {marker[SK]['S']} is damaged: {marker_problem(marker)}. "
+        "Run `dynashard verify`, and remove the row if nothing needs it"
+    )
 
 
 def refusal(
