@@ -7,6 +7,7 @@ from dynashard_tools.catalog import COMMANDS
 
 _NAMES: Final = (
     "get", "list", "put", "delete", "load", "topology", "hot", "verify", "migrate", "new", "export", "reshard", "index",
+    "unique",
 )  # fmt: skip
 
 app = new_app(

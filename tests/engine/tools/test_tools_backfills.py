@@ -1,4 +1,4 @@
-"""`dynashard migrate` and `dynashard index build` on the tables of a program."""
+"""`dynashard migrate`, `index build` and `unique build` on the tables of a program."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from dynashard import definition
-from dynashard.errors import InvalidValueError, NotFoundError
+from dynashard.errors import InvalidValueError, NotFoundError, NotUniqueError
 from tests.engine.command_line import CommandLine, Outcome
 
 pytestmark = pytest.mark.engine
@@ -35,6 +35,16 @@ class Box{n}(
     shop: str
     id: str
     pieces: int
+
+class OldMember(Entity, name="member{n}.v1.Member", key=KEY, registry=Registry()):
+    shop: str
+    id: str
+    email: str
+
+class Member{n}(Entity, name="member{n}.v1.Member", key=KEY, unique=("email",)):
+    shop: str
+    id: str
+    email: str
 
 db = Dynashard(
     connect("{endpoint}", "us-east-1", access_key="local", secret_key="local"),
@@ -162,3 +172,16 @@ def test_index_build_names_the_migration_without_which_listings_may_lack_items(
     assert not boxes.list({"shop": "abc"}, index="by_pieces").complete
     assert program.run("migrate", program.name).status == 0
     assert program.run("index", "status", program.name).out == f"{program.name} by_pieces: complete, built\n"
+
+
+def test_unique_build_reserves_the_values_of_items_that_exist(program: Program) -> None:
+    module = sys.modules[f"boxes_{program.number}"]
+    old, member = module.OldMember, getattr(module, f"Member{program.number}")
+    module.db.collection(old).batch_write(put=[old(shop="abc", id=str(n), email=f"m{n}@b") for n in range(3)])
+
+    built = program.run("unique", "build", f"member{program.number}.v1.Member", "--json")
+
+    assert built.status == 0, built.err
+    assert (built.summary["items"], built.summary["reserved"]) == (3, 3)
+    with pytest.raises(NotUniqueError):
+        module.db.collection(member).create(member(shop="abc", id="4", email="m1@b"))
