@@ -165,6 +165,18 @@ def test_requests_are_admitted_while_the_counter_cannot_be_reached(transport: Tr
     assert all(each.admitted and each.left is None for each in standing)
 
 
+def test_requests_are_admitted_while_the_counter_is_damaged(
+    transport: Transport, counters: str, clock: Clock, dynamodb: RawDynamoDB
+) -> None:
+    Quotas(counters, transport, clock).take("notes", "abc", TEN)
+    [row] = dynamodb.call("Scan", TableName=counters)["Items"]
+    dynamodb.call("PutItem", TableName=counters, Item={**row, "taken": {"S": "many"}})
+
+    standing = Quotas(counters, transport, clock).take("notes", "abc", TEN)
+
+    assert (standing.admitted, standing.left) == (True, None)
+
+
 def test_answers_name_the_policy_and_what_is_left(caller_with: Callable[[Quota], Caller]) -> None:
     caller = caller_with(TEN)
 

@@ -117,7 +117,12 @@ class Quotas:
                 with within(_SECONDS):
                     used = self._count(key, window.number, quota, part)
             except ConditionFailedError as failed:
-                used = int((failed.item or {}).get(_TAKEN, {"N": "0"})["N"])
+                taken = (failed.item or {}).get(_TAKEN, {"N": "0"})
+                if "N" not in taken:
+                    # Another program has damaged the counter, which says nothing until the window ends.
+                    window.unreachable_until = self._clock() + _UNREACHABLE_SECONDS
+                    return
+                used = int(taken["N"])
                 # Tried again with less, unless nothing is left.
                 window.left = max(0, min(quota.requests - used, part - 1))
                 continue
