@@ -216,6 +216,26 @@ def test_a_batch_counts_as_its_requests(caller_with: Callable[[Quota], Caller]) 
     assert caller.get("/v1/notes/count").json == {"count": 6, "exact": True}
 
 
+def test_a_batch_of_more_requests_than_the_quota_is_refused(caller_with: Callable[[Quota], Caller]) -> None:
+    caller = caller_with(Quota(10, seconds=86_400))
+    requests = [{"operation": "create", "item": {"text": str(number)}} for number in range(11)]
+
+    larger = caller.post("/v1/notes/batch", {"requests": requests})
+    again = caller.post("/v1/notes/batch", {"requests": requests[:10]})
+
+    assert (larger.status, larger.fields) == (422, {"requests": "out_of_range"})
+    assert (again.code, "9 of these are left" in again.json["detail"]) == ("quota_exceeded", True)
+    assert caller.get("/v1/notes/count").json == {"count": 0, "exact": True}
+
+
+@pytest.mark.parametrize("body", [{"requests": []}, {"requests": "x"}, {}, []], ids=str)
+def test_a_batch_that_is_none_counts_as_one_request(caller_with: Callable[[Quota], Caller], body: Any) -> None:
+    refused = caller_with(TEN).post("/v1/notes/batch", body)
+
+    assert refused.status == 422
+    assert refused.headers["ratelimit"].startswith('"notes";r=9;t=')
+
+
 def test_resources_without_a_quota_have_no_such_headers(transport: Transport, table: str) -> None:
     allowed = as_function("api", transport, table, TOPOLOGY)
     backend = Dynashard(allowed, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)

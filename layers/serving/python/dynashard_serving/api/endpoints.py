@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynashard.errors import DynashardError
 from dynashard.service import Dynashard
 from dynashard_serving.api import VERSION
 from dynashard_serving.api.copy_wait import CopyWait
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from dynashard_serving.api.quotas import Quotas
     from dynashard_serving.idempotency import IdempotentCreates
     from dynashard_serving.operations.item_writes import ItemWrites
-    from dynashard_serving.operations.mixed_batches import MixedBatch
 
 HEALTH: Final = f"{PREFIX}/health"
 
@@ -184,7 +184,7 @@ class EntityEndpoints:
         resource, handlers = self._resource, self._parts.handlers
         single = len(resource.served.address) == 1
         items = handlers(self._limited(of_one), max_body=self._max_body) if single else {}
-        batched = self._limited({"POST": self._batch}, lambda incoming: len(self._batch_of(incoming).requests))
+        batched = self._limited({"POST": self._batch}, self._requests_in)
         of_many: tuple[tuple[str, str, Mapping[str, Handler]], ...] = (
             ("count", resource.counts, handlers(self._limited({"GET": self._count}))),
             ("batch", resource.batches, handlers(batched, max_body=MAX_MIXED_BYTES)),
@@ -209,10 +209,14 @@ class EntityEndpoints:
         return self._listing.count(incoming)
 
     @staticmethod
-    def _batch_of(incoming: ApiRequest) -> "MixedBatch":
+    def _requests_in(incoming: ApiRequest) -> int:
+        """Return how many requests a batch counts as; 1 if it will be refused, because it is none."""
         from dynashard_serving.api.batches import batch_of  # noqa: PLC0415
 
-        return batch_of(incoming)
+        try:
+            return max(1, len(batch_of(incoming).requests))
+        except DynashardError:
+            return 1
 
     def _batch(self, incoming: ApiRequest) -> Response[Any]:
         return self._batches.run(incoming)

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any, Final, NamedTuple, NoReturn
 
 from dynashard import schema
-from dynashard.errors import ConditionFailedError, DynashardError, EngineError
+from dynashard.errors import ConditionFailedError, DynashardError, EngineError, FieldError, ValidationFailedError
 from dynashard.transport.deadline import within
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
@@ -182,12 +182,17 @@ class Limited:
         self._requests_in = requests_in
 
     def __call__(self, incoming: ApiRequest) -> Response[Any]:
-        """Do a request, or refuse it: 429. All answers name the policy and what is left."""
-        requests = min(self._requests_in(incoming), self._quota.requests)
-        standing = self._quotas().take(self._path, incoming.tenant, self._quota, requests)
+        """Do a request, or refuse it: 429, or 422 if it is more than the quota. All answers name what is left."""
+        requests = self._requests_in(incoming)
+        fits = requests <= self._quota.requests
+        standing = self._quotas().take(self._path, incoming.tenant, self._quota, requests if fits else 1)
         headers = headers_of(self._path, self._quota, standing)
         try:
-            response = self._operation(incoming) if standing.admitted else self._refuse(standing)
+            if not standing.admitted:
+                self._refuse(standing)
+            if not fits:
+                self._refuse_larger(requests)
+            response = self._operation(incoming)
         except Exception as error:
             add_headers(error, headers)
             raise
@@ -195,11 +200,19 @@ class Limited:
         return response
 
     def _refuse(self, standing: Standing) -> NoReturn:
+        left = f"{standing.left} of these are left" if standing.left else "these are used"
         raise QuotaExceededError(
             f"{self._path} takes {self._quota.requests} requests of a tenant in {self._quota.seconds} seconds, and "
-            f"these are used. Try again in {standing.seconds} seconds.",
+            f"{left}. Try again in {standing.seconds} seconds.",
             retry_after=standing.seconds,
         )
+
+    def _refuse_larger(self, requests: int) -> NoReturn:
+        from dynashard_serving.operations.mixed_batches import REQUESTS  # noqa: PLC0415 - few requests are batches
+
+        most = self._quota.requests
+        text = f"A batch counts as its requests: these are {requests}, and the quota is {most}. Send at most {most}."
+        raise ValidationFailedError(FieldError(REQUESTS, text, "out_of_range"))
 
 
 def headers_of(path: str, quota: Quota, standing: Standing) -> Mapping[str, str]:
