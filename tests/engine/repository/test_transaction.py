@@ -368,8 +368,15 @@ def test_a_lost_answer_is_settled_by_its_token(world: World) -> None:
 def test_a_transaction_that_cannot_be_settled_is_unknown(world: World) -> None:
     world.faults(lost_request("TransactWriteItems", nth=None))
 
-    with pytest.raises(OutcomeUnknownError):
+    with pytest.raises(OutcomeUnknownError) as of_one:
         world.transact(Create(note()))
+    with pytest.raises(OutcomeUnknownError) as of_two:
+        world.transact(Create(note()), Create(note("2")))
+
+    assert of_one.value.key == key()
+    assert of_one.value.revision
+    # One item and its revision would say nothing of the other.
+    assert (of_two.value.key, of_two.value.revision) == (None, None)
 
 
 def test_lasting_conflicts_are_reported(world: World) -> None:

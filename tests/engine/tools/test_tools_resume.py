@@ -198,6 +198,7 @@ def test_lines_that_an_earlier_attempt_has_left_out_decide_the_status(command_li
 class Document(Entity, name="tools.v1.Document", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
     tenant_id: str
     id: str = new_id()
+    ticket: str = new_id()
     text: str = ""
 
 
@@ -409,6 +410,19 @@ def test_a_load_reads_the_items_that_it_replaces_and_keeps_what_it_does_not_decl
 
     stored = wire.call("Scan", {"TableName": table})["Items"]
     assert [item["Newer"] for item in stored if "Newer" in item] == [{"S": "field"}]
+
+
+def test_a_resumed_load_keeps_what_was_added_to_the_items_whose_keys_it_makes_again(
+    loading: Loading, wire: Transport, table: str
+) -> None:
+    with pytest.raises(CommandError):
+        loading.load(documents(3), lost_answer("BatchWriteItem"), unreachable("BatchGetItem", nth=None))
+    [first, *_] = stored_rows(wire, table)
+    wire.call("PutItem", {"TableName": table, "Item": {**first, "Newer": {"S": "field"}}})
+
+    loading.load(documents(3), resume=True)
+
+    assert [item["Newer"] for item in stored_rows(wire, table) if "Newer" in item] == [{"S": "field"}]
 
 
 def test_a_load_that_makes_its_keys_reads_nothing(loading: Loading) -> None:
