@@ -36,6 +36,7 @@ from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_patterns.copies import Drift, Progress
 from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.resharding.resharding_world import Moving, moving_world, partition
 
 pytestmark = pytest.mark.engine
 
@@ -100,6 +101,12 @@ def world(wire: Transport, table: str) -> World:
     return World(wire, table)
 
 
+@pytest.fixture
+def moving(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
 def test_copies_are_created_changed_and_deleted_with_their_source(world: World) -> None:
     carry = PARTS.materializer(world.db()).carry
     world.case("a", "ada", "bob")
@@ -138,6 +145,46 @@ def test_more_copies_than_one_transaction_takes(world: World) -> None:
     assert world.stored() == dict.fromkeys(people[:3], "c")
 
 
+class Member(
+    Entity, name="copies.v1.Member", key=Key("{tenant}:{case}", "{person}"), shards=Shards(2), registry=_REGISTRY
+):
+    tenant: str
+    case: str
+    person: str
+
+
+def members(case: Case) -> Iterator[Member]:
+    for person in case.people:
+        yield Member(tenant=case.tenant, case=case.id, person=person)
+
+
+MEMBERS = MaterializedCopies(of=Case, copy=Member, make=members, partition={"case": "id"})
+
+
+def test_more_copies_than_one_transaction_takes_while_they_move(moving: Moving) -> None:
+    scope, people = partition(Member, "t:c"), tuple(f"{number:03d}" for number in range(100))
+    resharder = moving.new(entities=(Member,))
+    moving.of(Case).create(Case(tenant="t", id="c", people=people))
+    resharder.start(scope, 8)
+    moving.until(scope, "move", resharder)
+
+    assert MEMBERS.materializer(moving.client()).carry(KEY).missing == 100
+    assert MEMBERS.materializer(moving.client()).drift(KEY).total == 0
+
+
+def test_repair_counts_no_relocation_marker(moving: Moving) -> None:
+    scope, resharder = partition(Member, "t:c"), moving.new(entities=(Member,))
+    moving.of(Case).create(Case(tenant="t", id="c", people=tuple("abcdefgh")))
+    *_, made = MEMBERS.repair(moving.client())
+    resharder.start(scope, 8)
+    moving.until(scope, "settle", resharder)
+
+    *_, checked = MEMBERS.check(moving.client())
+
+    assert moving.marks()
+    assert (made.drift.missing, checked.copies, checked.unfit, checked.drift.total) == (8, 8, 0, 0)
+
+
 class Brief(
     Entity, name="copies.v1.Brief", key=Key("{tenant}:{case}", "{person}"), expires="until", registry=_REGISTRY
 ):
@@ -160,6 +207,20 @@ def test_a_copy_that_has_expired_already_is_neither_written_nor_missed(world: Wo
     world.case("a", "ada", "bob")
 
     assert [carry(KEY), carry(KEY)] == [Drift(missing=1), Drift()]
+
+
+def test_repair_looks_at_no_copy_that_has_expired(world: World) -> None:
+    """DynamoDB deletes it later. Until then it is not counted, and not named if it does not fit."""
+    briefs = MaterializedCopies(of=Case, copy=Brief, make=lambda _: (), partition={"case": "id"})
+    ended = Brief(tenant="t", case="c", person="ada", until=datetime(2020, 1, 1, tzinfo=UTC))
+    world.db().collection(Brief).put(ended)
+    [row] = world.wire.call("Scan", {"TableName": world.table})["Items"]
+    unfit = {**row, "SK": {"S": "bob"}, "person": {"N": "1"}}
+    world.wire.call("PutItem", {"TableName": world.table, "Item": unfit})
+
+    *_, checked = briefs.check(world.db())
+
+    assert (checked.copies, checked.unfit) == (0, 0)
 
 
 class Stamped(Entity, name="copies.v1.Stamped", key=Key("{tenant}:{case}", "{person}"), registry=_REGISTRY):

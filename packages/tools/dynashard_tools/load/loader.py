@@ -133,7 +133,7 @@ class Load(Generic[E]):
                     written=self.checkpoint.written + len(batch.good) - len(taken),
                     refused=self.checkpoint.refused + len(bad),
                 )
-                if batch.good or bad or self.state.kept:
+                if batch.good or bad:
                     # A load that ends at its first line needs no checkpoint: it is started again.
                     self._keep()
                 self.advance(lines, self.checkpoint)
