@@ -1,13 +1,13 @@
 """Wrong roll-ups are found and repaired while counting continues."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 import pytest
 
-from dynashard import Dynashard
+from dynashard import Dynashard, Entity, Key, Registry
 from dynashard.errors import InvalidQueryError
 from dynashard.testing.faults import Fault, FaultyTransport, Send, afterwards
 from dynashard.topology import DeclaredTopology
@@ -106,6 +106,15 @@ def test_only_the_named_hours_are_read(wire: Transport, shared: str, db: Dynasha
     assert sum("IndexName" in request for request in recorded.requests) == len(hours)
 
 
+def test_a_day_without_items_is_looked_up_once(wire: Transport, shared: str) -> None:
+    recorded = RecordingTransport(wire)
+    db = Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS)
+    repair = RollUpRepair(db, BEATS, {"tenant": next(TENANTS)})
+
+    assert list(repair.check(NOON, DAY + timedelta(days=3))) == []
+    assert sum("IndexName" in request for request in recorded.requests) == 3
+
+
 def test_all_rows_that_lack_items_are_repaired_and_not_counted_again(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats[10:])
     repair = repair_of(db, beats)
@@ -180,6 +189,38 @@ def test_items_of_the_last_moments_of_all_times_are_compared_and_repaired(db: Dy
     assert {level: levels.count(level) for level in set(levels)} == {"minute": 2, "hour": 2, "day": 1, "month": 1}
     assert (mended.mended, mended.left) == (6, 0)
     assert list(repair.check(last_month, LAST)) == []
+
+
+class Passing(
+    Entity,
+    name="repair.v1.Passing",
+    key=Key("{tenant}:{song}", "{level}#{start}#{slot:02d}"),
+    expires="until",
+    registry=Registry(),
+):
+    tenant: str
+    song: str
+    level: Level
+    start: datetime
+    slot: int
+    beats: int = 0
+    until: datetime | None = None
+
+
+@pytest.mark.parametrize(("hours", "levels"), [(13, [Level.HOUR, Level.DAY]), (15, [Level.DAY])])
+def test_only_rows_that_are_still_kept_must_be_there(db: Dynashard, hours: int, levels: list[Level]) -> None:
+    passing = roll_ups(
+        name="passing",
+        into={Passing: ("hour", "day")},
+        add=lambda _: {"beats": 1},
+        keep={"hour": timedelta(hours=1), "day": timedelta(days=9)},
+    )
+    one = beat(1, tenant=next(TENANTS))
+    db.collection(Beat).create(one)
+    now = (DAY + timedelta(hours=hours)).timestamp()
+    repair = RollUpRepair(db, passing, {"tenant": one.tenant}, clock=lambda: now)
+
+    assert [each.row.level for each in days(repair)] == levels
 
 
 def test_rows_that_are_too_high_are_kept_unless_lowering_is_requested(db: Dynashard, beats: list[Beat]) -> None:
@@ -290,6 +331,21 @@ def test_an_item_that_comes_while_an_hour_is_repaired_is_counted_in_its_day_and_
     assert (left, tally.counted) == (set(), 0)
     assert [each.row.level for each in found] == [Level.HOUR, Level.DAY, Level.MONTH]
     assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
+
+
+@pytest.mark.parametrize("hour", [-12, 11], ids=["first of its day", "last of its day"])
+def test_an_hour_at_the_edge_of_its_day_is_repaired_with_the_day_and_the_month(db: Dynashard, hour: int) -> None:
+    tenant = next(TENANTS)
+    [early, late] = beats = [beat(n, minutes=60 * hour + 10 * n, tenant=tenant) for n in range(2)]
+    db.collection(Beat).create(early)
+    repair = repair_of(db, beats)
+    [wrong] = [each for each in days(repair) if each.row.level is Level.HOUR]
+    db.collection(Beat).create(late)
+
+    found, left = repair.mend([wrong])
+
+    assert ([each.row.level for each in found], left) == ([Level.HOUR, Level.DAY, Level.MONTH], set())
+    assert list(repair.check(MONTH, Level.MONTH.end(MONTH))) == []
 
 
 def test_longer_spans_that_were_repaired_are_not_read_again(
