@@ -131,6 +131,57 @@ def test_it_is_void_if_keys_in_it_may_have_been_placed_and_a_later_one_follows(w
     assert moment(world) > first
 
 
+def test_every_view_must_have_a_later_epoch_too_which_begins_later_each_time(world: Epochs) -> None:
+    start(world)
+    resharder, lead = world.resharder(), moment(world) - world.clock.now
+    resharder.advance(TABLES)
+    world.clock.now = moment(world)
+
+    resharder.advance(TABLES)
+    resharder.advance(TABLES)
+    again = resharder.advance(TABLES)
+
+    assert world.counts()[1:] == [(4, "void"), (4, "pending")]
+    assert again.seconds == pytest.approx(LEASE + 2 * CLOCKS.off)
+    assert moment(world) - world.clock.now == pytest.approx(lead + TIMING.margin, abs=1)
+
+
+def test_a_wait_that_a_clock_ahead_began_begins_again(world: Epochs) -> None:
+    start(world, off=100.0)
+
+    assert world.resharder().advance(TABLES).seconds == pytest.approx(LEASE + 2 * CLOCKS.off)
+
+
+def test_an_epoch_begins_after_one_that_a_clock_ahead_has_published(world: Epochs) -> None:
+    start(world, off=100.0)
+    world.resharder().abort(partition())
+    void = moment(world)
+
+    world.resharder().start(partition(), 4)
+
+    assert moment(world) == void + 1
+
+
+def test_an_epoch_that_came_too_late_is_taken_back(world: Epochs) -> None:
+    start(world)
+    resharder = world.resharder()
+    world.clock.now = moment(world)
+    resharder.advance(TABLES)
+
+    assert resharder.abort(partition()).target is None
+    assert world.counts() == [(1, "confirmed"), (4, "void")]
+
+
+def test_a_resize_that_has_ended_is_not_written_again(world: Epochs) -> None:
+    start(world)
+    world.finish()
+    ended = world.record()
+
+    world.finish()
+
+    assert world.record() == ended
+
+
 def test_a_change_that_is_always_too_late_is_paused_with_the_reason(world: Epochs) -> None:
     start(world)
     resharder = world.resharder()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynashard.errors import ReshardRefusedError
+from dynashard.errors import ConfigurationError, ReshardRefusedError
 from dynashard.resharding import Resharder
 from tests.engine.epochs.epochs_world import Epochs, Event, declared, partition
 from tests.engine.epochs.test_epochs_clock import Dated
@@ -44,6 +44,14 @@ def at_home(world: Epochs) -> bool:
     listed = [event.id for event in events.items(tenant="abc", order="ordered", limit=7)]
     read = all(events.get(tenant="abc", id=each).n == n for each, n in world.written.items())
     return read and found == world.written and listed == sorted(world.written)
+
+
+def test_an_epoch_under_way_needs_the_declaration_that_it_began_with(world: Epochs) -> None:
+    world.process().collection(Event).find(tenant="abc", id=world.id())
+    world.resharder().start(partition(), 4)
+
+    with pytest.raises(ConfigurationError, match=r'declare Shards\(\.\.\., placement="epochs"\) again'):
+        world.resharder(entities=[CALCULATED]).advance(KEY)
 
 
 @pytest.mark.parametrize("phase", ["stable", "prepare", "move", "settle"])
