@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dynashard.placement import CALCULATED
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
-from dynashard.reads.fetch import Fetch
+from dynashard.reads.fetch import Fetch, States
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
 from dynashard.reads.query import Budget
@@ -211,6 +211,41 @@ def test_entries_that_are_read_again_with_their_markers_leave_room_for_a_whole_p
     second, _ = list_by_shard(now, after, limit=8, in_turn=True)
 
     assert (len({row["SK"]["S"] for row in [*first, *second]}), now.rounds) == (16, 1)
+
+
+def test_entries_that_a_resize_has_put_ahead_of_sixteen_positions_are_not_listed_again() -> None:
+    """Each of so many positions names eight entries, and more of them while these may still be ahead."""
+    transport = MemoryTransport(SLOT, Random(4))
+    rows = [index_row(f"p:{n % 16}", "same", f"item-{n}") for n in range(16 * 60)]
+    transport.store(rows)
+    still = layout(reading(SLOT, forward=True), [Source(number, f"p:{number}") for number in range(16)])
+    at, listed = replace(still, moving=True), list[str]()
+    state: States = None
+
+    for page in range(100):
+        if page == 16:
+            # Equal entries come in another order where they stand now.
+            transport.store({**row, "PK": {"S": "moved"}} for row in rows)
+            at = replace(still, version="later")
+        found, state = list_by_shard(Fetch(transport, Budget(), lambda at=at: [at]), state, limit=14, in_turn=True)
+        listed += [row["SK"]["S"] for row in found]
+        if state is None:
+            break
+
+    assert sorted(listed) == sorted(row["SK"]["S"] for row in rows)
+
+
+def test_a_part_of_a_merged_shard_that_has_ended_takes_no_position_when_the_other_is_read_on() -> None:
+    read = Positions(4, 0b0001).read(0b01, 2, Position("b"), forward=True)
+
+    assert read == Positions(4, 0b0001, ((Position("b"), 0b0100),))
+    assert read.alone(4) == 0b0100
+
+
+def test_a_merged_shard_of_which_a_part_has_not_begun_may_need_one_more_position() -> None:
+    begun = Positions(4, 0, ((Position("a"), 0b0001), (Position("b"), 0b1010)))
+
+    assert begun.alone(2) == 0b10
 
 
 texts = st.text(min_size=1, max_size=40)
