@@ -153,7 +153,6 @@ def test_a_merged_shard_is_read_from_the_earliest_position_of_its_parts() -> Non
 
     merged = parted.under(2)
 
-    assert merged.turn == 1
     assert merged.start(0, 2, forward=True) == Position("a")
     assert merged.start(0, 2, forward=False) == Position("c")
     assert merged.left(2) == 0b01

@@ -43,9 +43,6 @@ def list_by_shard(fetch: Fetch, positions: States, *, limit: int, in_turn: bool)
         layouts, room = fetch.layouts(), limit - len(items)
         turn = state[0].turn if state else 0
         state = [layout.rebase(state[part] if state else None) for part, layout in enumerate(layouts)]
-        if state[0].turn != turn:
-            # `rebase` keeps the turn below the first partition's shards, but it counts those of all partitions.
-            state[0] = replace(state[0], turn=turn)
         due = _due(layouts, state, turn, width, longest)
         while due and not fetch.fits(layouts[part].streams[shard] for _, part, shard in due):
             due.pop()

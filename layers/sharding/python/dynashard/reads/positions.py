@@ -31,7 +31,7 @@ class Positions(Struct, frozen=True):
         size: how many virtual shards there are.
         done: the virtual shards that were read to their end.
         open: each position inside a virtual shard, with the virtual shards that are at it; all others have not begun.
-        turn: the shard to read next.
+        turn: the shard to read next, modulo their number, which may have become smaller.
         version: in an index, that of the view under which the latest position was set.
     """
 
@@ -69,7 +69,7 @@ class Positions(Struct, frozen=True):
         """Return the same positions over `count` shards in which hashes place items."""
         if count <= self.size:
             # Merged shards still hold items of these virtual shards, each with its own position.
-            return self if self.turn < count else replace(self, turn=self.turn % count)
+            return self
         # The product with a bit at every multiple of `size` copies the mask there: v + k * size are the children of v.
         children = _every(self.size, count)
         open_ = tuple((position, where * children) for position, where in self.open)
@@ -80,7 +80,7 @@ class Positions(Struct, frozen=True):
         # A smaller count loses no items: readers of random placement narrow only when the other shards are empty.
         kept = (1 << count) - 1
         open_ = tuple((position, where & kept) for position, where in self.open if where & kept)
-        return Positions(count, self.done & kept, open_, self.turn % count)
+        return Positions(count, self.done & kept, open_, self.turn)
 
     def as_of(self, version: str) -> "Positions":
         """Return the same positions under a view of another version: index entries may have moved in between."""
