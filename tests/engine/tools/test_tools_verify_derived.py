@@ -2,7 +2,7 @@
 
 import time
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pytest
@@ -171,6 +171,41 @@ def test_roll_ups_of_a_month_are_made_of_items_alone(world: ReshardWorld) -> Non
     assert status == 0
     assert {row.series: row.seconds for row in rows} == {"dark": 600, "fargo": 300}
     assert len(made) == 15
+
+
+def ping(at: datetime, expires_at: datetime, episode: str = "e1") -> Ping:
+    of = {"tenant_id": TENANT, "series": "dark", "episode": episode, "session_id": "s"}
+    return Ping(**of, at=at, id=f"at-{at:%Y%m%d%H%M}", expires_at=expires_at)
+
+
+def test_roll_ups_are_compared_from_the_first_item_on_in_whatever_order_items_are_read(world: ReshardWorld) -> None:
+    ends = YESTERDAY + timedelta(days=80)
+    made = [ping(YESTERDAY, ends, f"e{n}") for n in range(8)]
+    world.layer().collection(Ping).batch_write(put=[*made, ping(YESTERDAY - timedelta(days=40), ends)])
+
+    # A minute, an hour and a day of each, and two months.
+    assert report(world, "--only", "rollups")[1]["found"] == {"roll_up": 9 * 3 + 2}
+
+
+@pytest.mark.parametrize(
+    ("left", "found"),
+    [
+        (timedelta(minutes=30), {}),
+        (timedelta(hours=2), {"roll_up_above": 2}),
+        (timedelta(days=2), {"roll_up_above": 3}),
+        (timedelta(days=40), {"roll_up_above": 4}),
+    ],
+)
+def test_only_spans_of_which_no_item_can_have_expired_are_compared(
+    world: ReshardWorld, left: timedelta, found: dict[str, int]
+) -> None:
+    """What the rows of the minute, the hour, the day and the month count is no longer among the items."""
+    ends = datetime.fromtimestamp(world.clock(), UTC) + left
+    [kept, _] = both = [ping(YESTERDAY + timedelta(hours=3, minutes=n), ends) for n in range(2)]
+    world.layer().collection(Ping).create(kept)
+    ItemCounter(world.layer(), PLAYS).count(both)
+
+    assert report(world, "--only", "rollups", "--strict")[1]["found"] == found
 
 
 def test_an_item_that_is_brought_home_is_counted_in_the_same_run(world: ReshardWorld) -> None:
