@@ -11,7 +11,18 @@ import pytest
 from dynashard.resharding import Scope, Timing
 from dynashard.testing.faults import lost_answer, meanwhile
 from dynashard.topology import Record
-from tests.engine.resharding.resharding_world import ABC, STAGES, TIMING, WAIT, Moving, Thing, index, whole
+from tests.engine.resharding.resharding_world import (
+    ABC,
+    STAGES,
+    TIMING,
+    WAIT,
+    Event,
+    Moving,
+    Thing,
+    index,
+    partition,
+    whole,
+)
 from tests.engine.topology.topology_world import put_by_hand
 
 pytestmark = pytest.mark.engine
@@ -115,6 +126,11 @@ def test_an_index_changes_in_three_phases_and_ends_when_all_clients_know(world: 
     assert all(later - earlier >= WAIT for earlier, later in pairwise(times))
     assert world.clock.now >= times[-1] + WAIT
     assert world.resharder.poll() == []
+
+
+def test_a_shrink_that_moves_nothing_leaves_no_progress_behind(world: Moving) -> None:
+    assert world.resize(partition(Event), 1).count == 1
+    assert world.progress_items() == []
 
 
 def test_a_longer_earlier_lease_is_waited_for(world: Moving) -> None:

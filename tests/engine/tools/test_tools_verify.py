@@ -111,6 +111,25 @@ def test_an_entry_at_its_place_under_a_former_count_is_right(world: ReshardWorld
     assert (wrong[0], wrong[1]["found"].get("index", 0) > 0) == (4, True)
 
 
+def test_an_item_with_another_one_in_a_shard_of_a_former_count_is_not_brought_home(world: ReshardWorld) -> None:
+    backend(world)
+    table = TopologyTable(world.wire, world.topology_table)
+    before = table.find("user.v1.User")
+    assert before is not None
+    grown = before.revised(world.clock(), count=64)
+    table.save((before, grown))
+    table.save((grown, grown.revised(world.clock() + 1, count=16)))
+    lose_a_user(world)
+    lost = next(each["where"] for each in report(world)[1]["findings"])
+    place, _, sort = lost.partition(" / ")
+    item = stored(world, lambda each: each["PK"]["S"] == place and each["SK"]["S"] == sort)
+    put(world, {**item, "PK": {"S": f"{place.rpartition(':')[0]}:63"}})
+
+    status, found = report(world, "--mend")
+
+    assert (status, found["found"], found["mended"]) == (4, {"double": 2}, {})
+
+
 def test_an_incomplete_attachment_is_reported_and_cannot_be_repaired(world: ReshardWorld) -> None:
     backend(world)
     delete(world, stored(world, lambda each: each["SK"]["S"].startswith("p#")))

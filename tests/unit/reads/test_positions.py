@@ -218,15 +218,15 @@ def test_entries_that_a_resize_has_put_ahead_of_sixteen_positions_are_not_listed
     rows = [index_row(f"p:{n % 16}", "same", f"item-{n}") for n in range(16 * 60)]
     transport.store(rows)
     still = layout(reading(SLOT, forward=True), [Source(number, f"p:{number}") for number in range(16)])
-    at, listed = replace(still, moving=True), list[str]()
+    now, listed = [replace(still, moving=True)], list[str]()
     state: States = None
 
     for page in range(100):
         if page == 16:
             # Equal entries come in another order where they stand now.
             transport.store({**row, "PK": {"S": "moved"}} for row in rows)
-            at = replace(still, version="later")
-        found, state = list_by_shard(Fetch(transport, Budget(), lambda at=at: [at]), state, limit=14, in_turn=True)
+            now[0] = replace(still, version="later")
+        found, state = list_by_shard(Fetch(transport, Budget(), lambda: now), state, limit=14, in_turn=True)
         listed += [row["SK"]["S"] for row in found]
         if state is None:
             break
