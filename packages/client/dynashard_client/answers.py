@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 from dynashard_client.errors import CLASSES, DynashardError, FieldError, RefusedError
 
@@ -11,7 +11,7 @@ I = TypeVar("I")  # noqa: E741 - the item
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[I]):
-    """One page of a listing, which iterates over its items.
+    """One page of a listing, which is the sequence of its items: `for user in page`, `page[0]`.
 
     Attributes:
         items: the items; a page may be short, or even empty, before the listing ends.
@@ -28,6 +28,13 @@ class Page(Generic[I]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @overload
+    def __getitem__(self, place: int) -> I: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[I]: ...
+    def __getitem__(self, place: int | slice) -> I | list[I]:
+        return self.items[place]
 
 
 class Counted(int):
@@ -90,6 +97,9 @@ def refusal_in(
         details=answer.get("details") or {},
         retry_after=answer.get("retry_after", retry_after),
     )
+    for each in error.errors:
+        if each.field and each.message:
+            error.add_note(f"{each.field}: {each.message}")
     if request_id:
         error.add_note(f"request id: {request_id}")
     return error

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from dynashard_client.documents import Document, written
+from dynashard_client.errors import InvalidQueryError
 
 KeyLike = Mapping[str, Any] | BaseModel | str
 """A key by its fields, the tenant's left out or not; an item that has it; or the value of its only field."""
@@ -83,6 +84,9 @@ def asked(
             members = {"key": key_of(request.key), "patch": patch, "if_match": request.if_match}
         case Delete():
             members = {"key": key_of(request.key), "if_match": request.if_match}
+        case _:
+            given = f"a {type(request).__name__}"
+            raise InvalidQueryError(f"batch takes requests; it got {given}; write batch([Put(item), Get(key)])")
     named = {name: value for name, value in members.items() if value is not None}
     return {"operation": type(request).__name__.lower(), **named}
 

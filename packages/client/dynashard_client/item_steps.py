@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from dynashard_client.answers import Counted, Outcome, Page, Written, outcome_of
+from dynashard_client.arguments import check_fields, check_item, check_listing, check_revision, check_several
 from dynashard_client.batches import BatchRequest, KeyLike, asked, divided, repeatable
 from dynashard_client.documents import REVISION, Document
 from dynashard_client.errors import (
@@ -59,6 +60,7 @@ class ItemSteps(Generic[M]):
         fields: Sequence[str] | None = None,
     ) -> Steps[Step, M | dict[str, Any]]:
         """See `Items.get`."""
+        check_fields(fields)
         request = self._reading(key, consistent, include) | {"fields": None if fields is None else [*fields]}
         answer = yield from self._asked("get", request)
         return self._item(answer) if fields is None else self._part(answer)
@@ -75,6 +77,7 @@ class ItemSteps(Generic[M]):
 
     def put(self, item: M, *, if_match: str | None = None) -> Steps[Step, Written[M]]:
         """See `Items.put`."""
+        check_revision(if_match)
         request = {"item": self._document(item), "if_match": if_match}
         try:
             done = yield from self._asked("put", request, repeatable=False)
@@ -86,6 +89,7 @@ class ItemSteps(Generic[M]):
         self, key: KeyLike, patch: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, if_match: str | None = None
     ) -> Steps[Step, M]:
         """See `Items.update`."""
+        check_revision(if_match)
         request = {"key": self._key(key), "patch": to_jsonable_python(patch), "if_match": if_match}
         try:
             return self._item((yield from self._asked("update", request, repeatable=False)))
@@ -107,6 +111,7 @@ class ItemSteps(Generic[M]):
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> Steps[Step, None]:
         """See `Items.delete`."""
+        check_revision(if_match)
         yield from self._asked("delete", {"key": self._key(key), "if_match": if_match}, repeatable=False)
 
     def list(
@@ -124,7 +129,7 @@ class ItemSteps(Generic[M]):
     ) -> Steps[Step, Page[Any]]:
         """See `Items.list`."""
         request = {
-            **self._choosing(partition, index, choosing),
+            **self._choosing(partition, index, choosing, fields),
             "order": order,
             "direction": direction,
             "limit": limit,
@@ -171,6 +176,7 @@ class ItemSteps(Generic[M]):
 
     def batch(self, requests: Sequence[BatchRequest]) -> Steps[Step, Sequence[Outcome[M]]]:
         """See `Items.batch`."""
+        check_several("batch", requests)
         key = str(uuid4())
         asks = [asked(each, self._key, self._document, f"{key}:{at}") for at, each in enumerate(requests)]
         outcomes: dict[int, Outcome[Any]] = {}
@@ -189,6 +195,7 @@ class ItemSteps(Generic[M]):
 
     def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Steps[Step, Sequence[Outcome[M]]]:
         """See `Items.batch_get`."""
+        check_several("batch_get", keys)
         documents = [self._key(key) for key in keys]
         answers = yield from self._each("keys", documents, {"operation": "batch_get", "consistent": consistent})
         return [Outcome(None if each.item is None else self._item(each.item), each.error) for each in answers]
@@ -197,6 +204,8 @@ class ItemSteps(Generic[M]):
         self, put: Sequence[M] = (), *, delete: Sequence[KeyLike] = ()
     ) -> Steps[Step, tuple[Sequence[Outcome[None]], Sequence[Outcome[None]]]]:
         """See `Items.batch_write`."""
+        check_several("put", put)
+        check_several("delete", delete)
         puts, deletes = [self._document(item) for item in put], [self._key(key) for key in delete]
         stored = yield from self._each("put", puts, {"operation": "batch_write"})
         deleted = yield from self._each("delete", deletes, {"operation": "batch_write"})
@@ -230,12 +239,14 @@ class ItemSteps(Generic[M]):
         return self._retries.sent(Ask(self._resource, request), repeatable=repeatable)
 
     def _choosing(
-        self, partition: Mapping[str, Any] | None, index: str | None, given: Mapping[str, Any]
+        self,
+        partition: Mapping[str, Any] | None,
+        index: str | None,
+        given: Mapping[str, Any],
+        fields: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         names = {"start": "from", "end": "to", "prefix": "prefix", "sort": "sort", "filters": "filters"}
-        unknown = sorted(given.keys() - names.keys() - {"consistent"})
-        if unknown:
-            raise TypeError(f"a listing takes no {unknown[0]!r}")
+        check_listing(partition, fields, given, (*names, "consistent"))
         members = {names[name]: to_jsonable_python(value) for name, value in given.items() if name in names}
         fixed = {"partition": to_jsonable_python(partition or {}), "index": index}
         consistent = {"consistent": True} if given.get("consistent") else {}
@@ -245,6 +256,7 @@ class ItemSteps(Generic[M]):
         return key_document(self._resource, key, self._tenant)
 
     def _document(self, item: M) -> Document:
+        check_item(self._resource.model, item)
         return self._resource.document(item)
 
     def _item(self, document: Mapping[str, Any]) -> M:

@@ -1,7 +1,7 @@
 """The items of one resource, as a client has them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -9,12 +9,19 @@ from dynashard_client.answers import Counted, Outcome, Page, Written
 from dynashard_client.batches import BatchRequest, KeyLike
 from dynashard_client.client_transport import ClientTransport
 from dynashard_client.drivers import BlockingDriver
+from dynashard_client.errors import InvalidKeyError
 from dynashard_client.item_steps import ItemSteps
 from dynashard_client.listings import Listing
 from dynashard_client.resource import Resource
 from dynashard_client.retries import Retries
 
 M = TypeVar("M", bound=BaseModel)
+_ELSEWHERE: Final = {
+    "add": "create", "all": "items", "fetch": "get", "filter": "list", "insert": "create",
+    "part": "get(..., fields=[...])", "query": "list", "remove": "delete", "replace": "put", "save": "put",
+    "scan": "items", "upsert": "put",
+}  # fmt: skip
+"""What other libraries, and the layer itself, call our methods."""
 
 
 class Items(Generic[M]):
@@ -250,3 +257,24 @@ class Items(Generic[M]):
         Cost: 1 request for 100.
         """
         return self._driver.run(self._steps.batch_write(put, delete=delete))
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse these by themselves.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}{cure}", name=name, obj=self)
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise InvalidKeyError("a collection has no items by subscript; write get(...)")
+
+        def __contains__(self, key: object) -> NoReturn:
+            raise InvalidKeyError("a collection is not searched by `in`; write find(...)")
+
+        def __iter__(self) -> NoReturn:
+            raise InvalidKeyError("a collection is not iterable; write items(...)")
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __len__(self) -> NoReturn:
+            raise InvalidKeyError("a collection has no length; write count(...)")

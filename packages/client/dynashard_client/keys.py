@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from dynashard_client.arguments import check_key
 from dynashard_client.batches import KeyLike
 from dynashard_client.documents import TENANT, Document
 from dynashard_client.errors import FieldError, InvalidKeyError, ValidationFailedError
@@ -29,6 +30,7 @@ def key_document(resource: Resource[Any], key: KeyLike, tenant: str | None) -> D
 
 def _named(resource: Resource[Any], key: KeyLike) -> Mapping[str, Any]:
     address = resource.address
+    check_key(resource.name, address, key)
     if isinstance(key, Mapping):
         return key
     if isinstance(key, BaseModel):

@@ -107,6 +107,9 @@ class Item(BaseModel):
             raise TypeError(f"{cls.__name__} takes path, key, read_only, partition and sort, not {next(iter(more))}.")
         if not path:
             return
+        for name, value in {"key": key, "read_only": read_only, "partition": partition}.items():
+            if isinstance(value, str):
+                raise TypeError(f"{name} of {cls.__name__} is the text {value!r}; write {name}=[{value!r}]")
         unknown = [name for name in (*key, *read_only, *partition) if name not in cls.model_fields]
         if unknown:
             raise TypeError(f"{cls.__name__} has no field {unknown[0]}; it has {', '.join(cls.model_fields)}")
@@ -197,6 +200,8 @@ class Resources:
         Raises:
             ConfigurationError: it is not known where its items are served.
         """
+        if not isinstance(model, type):
+            raise ConfigurationError(f"collection takes a class, as in client.collection(User); it got {model!r}")
         found: Resource[M] | None = self._given.get(model) or resource_of(model)
         if found is None:
             raise ConfigurationError(

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import urllib3
 
+from dynashard_client.arguments import check_token
 from dynashard_client.resource import Resource
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
 from dynashard_client.retries import unsent
@@ -27,6 +28,7 @@ class RestTransport:
     """
 
     def __init__(self, url: str, token: Token, *, timeout: float = 35.0) -> None:
+        check_token(token)
         self._api = RestApi(url)
         self._token = token
         self._pool = urllib3.PoolManager(

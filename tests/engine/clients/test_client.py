@@ -21,6 +21,7 @@ from dynashard_client.errors import (
     DynashardError,
     EngineUnavailableError,
     InvalidCursorError,
+    InvalidQueryError,
     ItemTooLargeError,
     KeyRangeThrottledError,
     NotFoundError,
@@ -262,7 +263,7 @@ def test_bad_cursor_and_bad_listing_are_refused(users: Items[User]) -> None:
         users.list(index="by_nothing")
     with pytest.raises(ValidationFailedError):
         users.list(limit=0)
-    with pytest.raises(TypeError, match="filter"):
+    with pytest.raises(InvalidQueryError, match=r"filter is not an argument of listings; write filters=\{"):
         users.count(filter={})
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -11,7 +11,9 @@ from dynashard_client.answers import Counted, Outcome, Page, Written
 from dynashard_client.batches import BatchRequest, KeyLike
 from dynashard_client.client_transport import AsyncClientTransport
 from dynashard_client.drivers import AsyncDriver
+from dynashard_client.errors import InvalidQueryError
 from dynashard_client.item_steps import ItemSteps
+from dynashard_client.items import Items
 from dynashard_client.listings import Listing
 from dynashard_client.resource import Resource
 from dynashard_client.retries import Retries
@@ -159,6 +161,16 @@ class AsyncItems(Generic[M]):
         """Store and delete many items; see `Items.batch_write`."""
         return await self._driver.run(self._steps.batch_write(put, delete=delete))
 
+    if not TYPE_CHECKING:
+        # Type checkers refuse these by themselves.
+        __getattr__ = Items.__getattr__
+        __getitem__ = Items.__getitem__
+        __contains__ = Items.__contains__
+        __iter__ = Items.__iter__
+        __aiter__ = Items.__iter__
+        __bool__ = Items.__bool__
+        __len__ = Items.__len__
+
 
 class Listed:
     """A page that was asked for, and is read when it is awaited or iterated over."""
@@ -172,3 +184,18 @@ class Listed:
     async def __aiter__(self) -> AsyncGenerator[Any]:
         for item in await self:
             yield item
+
+    if not TYPE_CHECKING:
+        # As above.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = "" if name.startswith("_") else f"; write (await ...list(...)).{name}"
+            raise AttributeError(f"a page that was not awaited has no attribute {name}{cure}", name=name, obj=self)
+
+        def __getitem__(self, place: object) -> NoReturn:
+            raise InvalidQueryError("a page that was not awaited has no items; write (await ...list(...))[0]")
+
+        def __len__(self) -> NoReturn:
+            raise InvalidQueryError("a page that was not awaited has no length; write len(await ...list(...))")
+
+        def __iter__(self) -> NoReturn:
+            raise InvalidQueryError("a page is awaited before it is iterated over; write async for ... in ...list(...)")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import httpx
 
+from dynashard_client.arguments import check_token
 from dynashard_client.resource import Resource
 from dynashard_client.rest import CONNECT_SECONDS
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
@@ -31,6 +32,7 @@ class AsyncRestTransport:
     """
 
     def __init__(self, url: str, token: AsyncToken, *, timeout: float = 35.0, connections: int = 100) -> None:
+        check_token(token)
         self._api = RestApi(url)
         self._token = token
         self._timeout = {"timeout": httpx.Timeout(timeout, connect=CONNECT_SECONDS).as_dict()}
