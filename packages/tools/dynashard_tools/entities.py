@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynashard import Entity, definition
+from dynashard.cures import hint
 from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
-from dynashard.nearest import hint
 from dynashard.topology import family_of
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import Domain

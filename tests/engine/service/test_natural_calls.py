@@ -487,7 +487,10 @@ STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "delete another's key": (lambda _: Delete(User, NOTE), "takes the key of a User; it got a Note"),
     "delete missing": (lambda ada: Delete(User, ada, missing=LIST), "missing is ['x']; it must be refuse or ignore"),
     "delete if_match item": (lambda ada: Delete(User, ada, if_match=ada), "write if_match=item.revision"),
-    "update as collections do": (lambda ada: Update(ada, department="x"), "department; write Update(User, user, set="),  # type: ignore[call-arg]
+    "update as collections do": (
+        lambda ada: Update(ada, department="x"),  # type: ignore[call-arg]
+        "department is not an argument of Update; write Update(User, user, set=",
+    ),
     "update without a key": (lambda ada: Update(ada, set={}), "write Update(User, user, set={...})"),  # type: ignore[call-arg]
     "delete without a class": (cast("Any", Delete), "write Delete(User, user)"),
     "check without a class": (cast("Any", Check), "write Check(User, user, revision=user.revision)"),

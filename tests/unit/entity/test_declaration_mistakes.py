@@ -82,7 +82,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "key by DynamoDB's words": (
         lambda: Key(pk="{tenant}", sk="{id}"),  # type: ignore[call-arg]
-        "unexpected keyword argument 'pk'; write Key(",
+        "pk is not an argument of Key; write Key(",
     ),
     "key without a partition": (
         lambda: Key(sort="{id}"),  # type: ignore[call-arg]

@@ -34,7 +34,7 @@ FUNCTIONS = {"api", "changes", "commands", "prewarm", "reshard", "writer"}
 """The rooms of `dynashard_serving` that are the code of one function each."""
 FLOORS = {
     "errors": 0,
-    "nearest": 0,
+    "cures": 0,
     "waiting": 0,
     "schema": 0,
     "runtime": 1,

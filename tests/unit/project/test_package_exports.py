@@ -39,7 +39,7 @@ def test_a_declaration_loads_neither_reads_nor_writes() -> None:
         "errors",
         "keys",
         "model_schema",
-        "nearest",
+        "cures",
         "placement",
         "record",
         "schema",

@@ -4,22 +4,19 @@ Everything here returns what `Repository` takes, or raises an `InputError` that 
 of the key, or with an item, pass by it on their way, because reads of single items are the hot path.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from dynashard.cures import hint
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
-from dynashard.nearest import hint
 from dynashard.repository.store import E, KeyLike, Written
 
 if TYPE_CHECKING:
     from dynashard.entity.uniqueness import UniqueDefinition
 
-
-T = TypeVar("T")
 
 _OF_BATCHES: Final = {
     "create": "put", "items": "put", "keys": "delete", "puts": "put", "deletes": "delete", "remove": "delete",
@@ -221,27 +218,6 @@ def check_key(verb: str, model: object, key: object) -> None:
         raise InvalidKeyError(f"{verb} takes the key of a {model.__name__}; it got a {type(key).__name__}")
     if not isinstance(key, Entity | Mapping):
         raise InvalidKeyError(f"{verb}: the key is {_shown(key)}; write its fields, {{...}}, or pass the item")
-
-
-def with_example(example: str) -> Callable[[type[T]], type[T]]:
-    """Refuse wrong arguments of a class with an example of right ones, by `InvalidValueError`."""
-
-    def decorated(part: type[T]) -> type[T]:
-        init: Any = part.__init__
-
-        @wraps(init)
-        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                init(self, *args, **kwargs)
-            except TypeError as error:
-                unknown = [name for name in kwargs if name not in part.__dataclass_fields__]  # type: ignore[attr-defined]
-                problem = f"has no argument {unknown[0]}" if unknown else "takes other arguments"
-                raise InvalidValueError(f"{part.__name__} {problem}; write {example}") from error
-
-        setattr(part, "__init__", checked)  # noqa: B010 - mypy refuses an assignment
-        return part
-
-    return decorated
 
 
 def refuse_more(verb: str, more: tuple[Any, ...], others: Collection[str] = ()) -> None:

@@ -19,9 +19,9 @@ from dynashard.arguments import (
     unique_named,
     updates_named,
 )
+from dynashard.cures import hint
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
-from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
 from dynashard.repository.key_names import not_found
 from dynashard.repository.left_out import Found

@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, overload
 
 from dynashard import reads
 from dynashard.collection import Collection
+from dynashard.cures import checked, hint
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ConfigurationError, InvalidQueryError, ThrottledError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds, KeyClock
-from dynashard.nearest import hint
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import ExactlyOnce, Throttled, ignore_throttles
 from dynashard.routing import Router
@@ -37,11 +37,12 @@ E = TypeVar("E", bound=Entity)
 F = TypeVar("F", bound=Entity)
 
 
-_ARGUMENTS: Final = (
-    "clocks", "cursor_keys", "growth", "lease", "operation_seconds", "retry_policy", "runtime", "table", "throttled",
-    "topology", "topology_table",
-)  # fmt: skip
-_ELSEWHERE: Final = {"cursor_key": "cursor_keys", "table_name": "table", "topology_table_name": "topology_table"}
+checks_arguments: Final = checked(
+    "Dynashard",
+    ConfigurationError,
+    instead={"cursor_key": "cursor_keys=", "table_name": "table=", "topology_table_name": "topology_table="},
+)
+"""Refuses arguments that a `Dynashard` does not have, with the name that it has for them."""
 
 
 class Dynashard:
@@ -75,6 +76,7 @@ class Dynashard:
             `operation_seconds` of 0 or less.
     """
 
+    @checks_arguments
     def __init__(
         self,
         transport: Transport | AwsSession,
@@ -90,11 +92,7 @@ class Dynashard:
         growth: "GrowthMode | GrowthOptions" = "on",
         operation_seconds: float = LONGEST_OPERATION,
         clocks: ClockBounds = DEFAULT_BOUNDS,
-        **others: Never,
     ) -> None:
-        for name in others:
-            near = f"; write {_ELSEWHERE[name]}=" if name in _ELSEWHERE else hint(name, _ARGUMENTS)
-            raise ConfigurationError(f"{name} is not an argument of Dynashard{near}")
         self._owned: Transport | None = None
         if hasattr(transport, "get_credentials"):
             session = cast("AwsSession", transport)

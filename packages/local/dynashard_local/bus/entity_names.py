@@ -11,8 +11,8 @@ import sys
 from contextlib import redirect_stdout, suppress
 from typing import Final
 
+from dynashard.cures import hint
 from dynashard.entity import definition
-from dynashard.nearest import hint
 from dynashard_local.root import backend_root, environment_for
 from dynashard_serving.domain import declared
 

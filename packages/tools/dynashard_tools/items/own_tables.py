@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard import Collection, Dynashard, Entity
-from dynashard.nearest import hint
+from dynashard.cures import hint
 from dynashard.reads import index_of
 from dynashard_serving.documents import REVISION, Document, part, representation, validated, without
 from dynashard_tools.failure import CommandError

@@ -5,8 +5,8 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dynashard.cures import hint
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.nearest import hint
 from dynashard_serving.documents import field_errors
 
 _FLAG: Final = ("true", "false")

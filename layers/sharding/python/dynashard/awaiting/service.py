@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.awaiting.collection import AsyncCollection
@@ -15,7 +15,7 @@ from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.repository import RetryPolicy
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.service import Dynashard
+from dynashard.service import Dynashard, checks_arguments
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, Topology
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import AwsSession, Transport
@@ -47,6 +47,7 @@ class AsyncDynashard:
     Raises `ConfigurationError` if greenlet is not installed, and as `Dynashard`.
     """
 
+    @checks_arguments
     def __init__(
         self,
         transport: Transport | AwsSession,
@@ -62,7 +63,6 @@ class AsyncDynashard:
         growth: "GrowthMode | GrowthOptions" = "on",
         operation_seconds: float = LONGEST_OPERATION,
         clocks: ClockBounds = DEFAULT_BOUNDS,
-        **others: Never,
     ) -> None:
         require_greenlet()
         self.sync = Dynashard(
@@ -78,7 +78,6 @@ class AsyncDynashard:
             growth=growth,
             operation_seconds=operation_seconds,
             clocks=clocks,
-            **others,
         )
 
     @classmethod

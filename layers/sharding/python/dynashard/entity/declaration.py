@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ksuid import Ksuid
 from pydantic import Field
 
+from dynashard.cures import with_example
 from dynashard.errors import DeclarationError
 from dynashard.placement import (
     CALCULATED,
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
 
 DEFAULT_SEPARATOR: Final = ":"
 NAME_EXAMPLE: Final = 'name="user.v1.User"'
+SHARDS_EXAMPLE: Final = "Shards(16), or Shards(start=1, max=256)"
 KEY_EXAMPLE: Final = 'Key(partition="{tenant_id}", sort="{id}")'
 INDEX_EXAMPLE: Final = 'Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
 UNIQUE_EXAMPLE: Final = 'unique=("email",) or unique=(Unique(("team_id", "number")),)'
-
-P = TypeVar("P")
 
 _ABSENT: Final[Any] = None
 
@@ -47,27 +47,7 @@ def refuse(problems: Iterable[str]) -> None:
         raise WrongDeclarationError(problem)
 
 
-def _with_example(example: str) -> Callable[[type[P]], type[P]]:
-    """Refuse wrong arguments of a part of a declaration with an example of right ones."""
-
-    def decorated(part: type[P]) -> type[P]:
-        init: Any = part.__init__
-
-        @wraps(init)
-        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                init(self, *args, **kwargs)
-            except TypeError as error:
-                problem = str(error).partition("() ")[2] or str(error)
-                raise DeclarationError(part.__name__, f"{problem}; write {example}") from error
-
-        setattr(part, "__init__", checked)  # noqa: B010 - mypy refuses an assignment
-        return part
-
-    return decorated
-
-
-@_with_example(KEY_EXAMPLE)
+@with_example(KEY_EXAMPLE, DeclarationError)
 @dataclass(frozen=True, slots=True)
 class Key:
     """Where an entity's items live.
@@ -91,7 +71,7 @@ class Key:
     unpadded: Sequence[str] = ()
 
 
-@_with_example("Shards(16), or Shards(start=1, max=256)")
+@with_example(SHARDS_EXAMPLE, DeclarationError)
 @dataclass(frozen=True, slots=True)
 class Shards:
     """How many stored partition keys a logical partition is spread over.
@@ -128,7 +108,8 @@ class Shards:
 
     def __post_init__(self, start: int | None) -> None:
         if (start is None) == (self.count is _ABSENT):
-            raise TypeError("shards need one number, as count or as start")
+            reason = f"shards need one number, as count or as start; write {SHARDS_EXAMPLE}"
+            raise DeclarationError("Shards", reason)
         if start is not None:
             object.__setattr__(self, "count", start)
 
@@ -183,7 +164,7 @@ def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_SHARDS
 
 
-@_with_example(INDEX_EXAMPLE)
+@with_example(INDEX_EXAMPLE, DeclarationError)
 @dataclass(frozen=True, slots=True)
 class Index:
     """Another order in which to list an entity's items: one of the table's global secondary indexes.
@@ -239,7 +220,7 @@ class Index:
                 )
 
 
-@_with_example('Unique("email", within="{tenant_id}")')
+@with_example('Unique("email", within="{tenant_id}")', DeclarationError)
 @dataclass(frozen=True, slots=True)
 class Unique:
     """Fields whose values together no two live items may have.

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from dynashard.codec import encode_value
+from dynashard.cures import hint
 from dynashard.entity.assignment import FAILURES, Assignment
 from dynashard.entity.checks import checked_template, plain_types, sample_problems
 from dynashard.entity.declaration import (
@@ -31,7 +32,6 @@ from dynashard.entity.versions import UNVERSIONED, Versions
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.keys import KeyTemplate
 from dynashard.model_schema import NESTED, model_schema
-from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
 from dynashard.record import Record
 from dynashard.schema import EXPIRES_AT, PK, SK

@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dynashard.codec import encode_value
+from dynashard.cures import hint
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError, InvalidValueError
-from dynashard.nearest import hint
 from dynashard.reads.matching import Term
 from dynashard.schema import EXPIRES_AT, MOVED_TO, VERSION
 

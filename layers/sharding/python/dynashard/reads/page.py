@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, overload
 
+from dynashard.cures import hint
 from dynashard.entity import Undecodable
 from dynashard.transport.interface import Consumed
 
@@ -44,8 +45,8 @@ class Page(Sequence[I]):
     if not TYPE_CHECKING:
         # Type checkers refuse unknown names by themselves.
         def __getattr__(self, name: str) -> NoReturn:
-            cure = f"; write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-            raise AttributeError(f"Page has no attribute {name}{cure}", name=name, obj=self)
+            message = f"Page has no attribute {name}{hint(name, (), _ELSEWHERE)}"
+            raise AttributeError(message, name=name, obj=self)
 
     def __iter__(self) -> Iterator[I]:
         return iter(self.items)

@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from dynashard.arguments import check_flag
+from dynashard.cures import hint
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import storable_key
-from dynashard.nearest import hint
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.cursor import FINGERPRINT_BYTES
 from dynashard.reads.filters import FilterExpression, Filters, filters_of

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dynashard.arguments import check_flag
+from dynashard.cures import hint
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.keys import KeyTemplate
 from dynashard.model_schema import model_schema
-from dynashard.nearest import hint
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filters_of, is_operators, not_operators
 from dynashard.reads.first_fields import text_of_first_fields
@@ -260,10 +260,9 @@ def _require_known(entity: EntityDefinition[Any], fields: Mapping[str, Any], ope
     for name in (*fields, *operators):
         if name not in entity.model.model_fields:
             known = [each for each in (*OPTIONS, *_OTHERS, *entity.model.model_fields) if each != name]
-            near = f"; write {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, known)
-            raise InvalidQueryError(
-                f"{name} is neither an argument of listings nor a field of {entity.name}{near}", field=name
-            )
+            near = hint(name, known, _ELSEWHERE)
+            message = f"{name} is neither an argument of listings nor a field of {entity.name}{near}"
+            raise InvalidQueryError(message, field=name)
         if isinstance(value := fields.get(name), Mapping) and name in _key_fields(entity):
             raise not_operators(name, value)
 

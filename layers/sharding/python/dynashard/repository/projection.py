@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from dynashard.cures import hint
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
-from dynashard.nearest import hint
 from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE, VERSION
 from dynashard.transport.interface import Reader, Wire
 

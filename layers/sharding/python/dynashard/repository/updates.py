@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from dynashard.codec import encode_value
 from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
+from dynashard.cures import hint
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
-from dynashard.nearest import hint
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
 from dynashard.schema import MOVED_FROM, PREV, REV
 from dynashard.transport.interface import Wire

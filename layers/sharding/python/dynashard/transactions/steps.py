@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from dynashard.arguments import check_item, check_key, check_revision, check_values, names_of, with_example
+from dynashard.arguments import check_item, check_key, check_revision, check_values, names_of
+from dynashard.cures import with_example
 from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import InvalidValueError
 from dynashard.repository.replacement import revision_read
@@ -22,7 +23,11 @@ from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
 
 
-@with_example("Create(user)")
+def _refused(_: str, problem: str) -> InvalidValueError:
+    return InvalidValueError(problem)
+
+
+@with_example("Create(user)", _refused)
 @dataclass(frozen=True, slots=True)
 class Create:
     """Store an item under a key that has no live item.
@@ -39,7 +44,7 @@ class Create:
         check_item("Create", self.item)
 
 
-@with_example("Put(user)")
+@with_example("Put(user)", _refused)
 @dataclass(frozen=True, slots=True)
 class Put:
     """Store an item, whether or not its key has one; with `if_match`, only over the one at that revision.
@@ -61,7 +66,7 @@ class Put:
             revision_read(self.over, self.if_match)
 
 
-@with_example("Update(User, user, set={...})")
+@with_example("Update(User, user, set={...})", _refused)
 @dataclass(frozen=True, slots=True)
 class Update:
     """Update some fields of a live item.
@@ -98,7 +103,7 @@ class Update:
         _check_missing(self.missing, "create")
 
 
-@with_example("Delete(User, user)")
+@with_example("Delete(User, user)", _refused)
 @dataclass(frozen=True, slots=True)
 class Delete:
     """Delete a live item; with `missing="ignore"`, succeed also if there is none.
@@ -117,7 +122,7 @@ class Delete:
         _check_missing(self.missing, "ignore")
 
 
-@with_example("Check(User, user, revision=user.revision)")
+@with_example("Check(User, user, revision=user.revision)", _refused)
 @dataclass(frozen=True, slots=True)
 class Check:
     """Demand that the live item is at a revision, without changing it; with None, that there is no live item.

@@ -4,10 +4,10 @@
 """
 
 import os
-from typing import Final, Never
+from typing import Final
 
+from dynashard.cures import checked
 from dynashard.errors import ConfigurationError
-from dynashard.nearest import hint
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import AwsSession, Call, Resend, Settings, Transport, Wire, metered
 from dynashard.transport.selection import DEFAULT, TransportName
@@ -25,12 +25,13 @@ __all__ = [
 
 
 _ELSEWHERE: Final = {
-    "aws_access_key_id": "access_key", "aws_secret_access_key": "secret_key", "aws_session_token": "token",
-    "endpoint": "endpoint_url", "profile_name": "profile", "region_name": "region", "url": "endpoint_url",
+    "aws_access_key_id": "access_key=", "aws_secret_access_key": "secret_key=", "aws_session_token": "token=",
+    "endpoint": "endpoint_url=", "profile_name": "profile=", "region_name": "region=", "url": "endpoint_url=",
 }  # fmt: skip
 """What boto3 and others call the arguments of `connect`."""
 
 
+@checked("connect", ConfigurationError, instead=_ELSEWHERE)
 def connect(
     endpoint_url: str | None = None,
     region: str | None = None,
@@ -46,7 +47,6 @@ def connect(
     operation_seconds: float = LONGEST_OPERATION,
     profile: str | None = None,
     session: AwsSession | None = None,
-    **others: Never,
 ) -> Transport:
     """Return a transport to DynamoDB, which connects with `warm()` or the first request; `close()` releases it.
 
@@ -66,7 +66,6 @@ def connect(
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
         profile: of the SDK's configuration files; None uses the SDK's default.
         session: a `boto3.Session`, whose credentials, region and profile are used.
-        others: none; a wrong name is refused with the right one.
 
     Raises:
         ConfigurationError: an argument that it does not have, only one of `access_key` and `secret_key`, keys with
@@ -75,10 +74,6 @@ def connect(
     Cost: no request. `botocore` imports the SDK, about 150 ms, once. `direct` imports it only for profiles,
     configuration files and credentials that are not in the environment.
     """
-    for name in others:
-        meant = _ELSEWHERE.get(name)
-        cure = f"; write {meant}=" if meant else hint(name, [*connect.__annotations__][:-2])
-        raise ConfigurationError(f"{name} is not an argument of connect{cure}")
     if not isinstance(region, str | None):
         raise ConfigurationError(f'region is {region!r}; write its name, such as region="eu-west-1"')
     if session is not None and not hasattr(session, "get_credentials"):
