@@ -73,5 +73,5 @@ def _problem(
     try:
         taken.bind(*args, **kwargs)
     except TypeError as error:
-        return f"{of}: {str(error).replace('positional arguments', 'values')}"
+        return f"{of}: {str(error).replace('positional arguments', 'values without a name')}"
     return None
