@@ -230,3 +230,9 @@ def test_a_half_of_an_edge_that_is_written_is_counted_once_at_its_node(world: Re
     assert (mended[0], mended[1]["mended"]) == (0, {"edge": 1, "count": 1})
     assert (right[0], right[1]["found"]) == (0, {})
     assert edges.count(TENANT, "Actor.5", "backward", consistent=True) == 3
+
+
+def test_one_item_is_counted_in_the_singular(world: ReshardWorld) -> None:
+    world.layer().collection(User).create(tenant_id=TENANT, email="a@example.com", display_name="Ada")
+
+    assert world.run("verify", "users", TENANT).out.startswith("1 item: 0 found wrong; ")

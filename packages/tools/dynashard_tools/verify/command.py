@@ -24,12 +24,13 @@ from dynashard_tools.verify.verifier import Verifier
 _SHOWN: Final = 100
 _HOUR: Final = 3600.0
 _COMPARED: Final = {
-    Part.COPIES: "sources and copies",
-    Part.EDGES: "nodes of edges",
-    Part.ROLLUPS: "items of roll-ups",
-    Part.UNIQUE: "items and reservations of unique values",
-    Part.LEFTOVERS: "versions of attachments",
+    Part.COPIES: ("source or copy", "sources and copies"),
+    Part.EDGES: ("node of edges", "nodes of edges"),
+    Part.ROLLUPS: ("item of roll-ups", "items of roll-ups"),
+    Part.UNIQUE: ("item or reservation of unique values", "items and reservations of unique values"),
+    Part.LEFTOVERS: ("version of attachments", "versions of attachments"),
 }
+"""What the parts compare: one of them, and several."""
 
 
 def verify(  # noqa: PLR0917 - typer calls it by name
@@ -140,11 +141,12 @@ def _line(finding: Finding, *, mend: bool) -> str:
 
 
 def _compared(report: Report) -> str:
-    numbers = {"items": report.items} | {what: report.compared[part.value] for part, what in _COMPARED.items()}
-    shown = ", ".join(f"{number:,} {what}" for what, number in numbers.items() if number)
+    numbers = {("item", "items"): report.items}
+    numbers |= {nouns: report.compared[part.value] for part, nouns in _COMPARED.items()}
+    shown = ", ".join(plural(number, *nouns) for nouns, number in numbers.items() if number)
     # Each verification reads the topology records, but counts them only if it was to judge them.
     judged = report.compared.get(Part.TOPOLOGY.value)
-    return shown or ("0 items" if judged is None else f"{judged:,} topology records")
+    return shown or ("0 items" if judged is None else plural(judged, "topology record"))
 
 
 def _counts(report: Report, *, mend: bool) -> str:
