@@ -137,6 +137,23 @@ def test_a_migration_is_not_complete_if_an_item_cannot_be_upgraded(world: Moving
     assert versions(world).count("1") == 1
 
 
+@pytest.mark.parametrize("kind", ["migrate", "by_amount"])
+@pytest.mark.parametrize("lacking", [{"Type", "Rev"}, {"Type"}, {"Rev"}], ids=sorted)
+def test_a_backfill_leaves_and_names_what_the_layer_has_not_written(
+    world: Moving, kind: str, lacking: set[str]
+) -> None:
+    filled(world, 5)
+    [item, *_] = world.raw()
+    theirs = {name: value for name, value in item.items() if name not in lacking}
+    world.put(theirs)
+
+    report = backfill(world, kind).run()
+
+    assert (report.written, report.left) == (4, 1)
+    assert report.unfit[0].problem.startswith("it has no ")
+    assert theirs in world.raw()
+
+
 def test_an_index_says_that_it_may_lack_items_until_it_is_built_and_all_are_migrated(world: Moving) -> None:
     filled(world, 30)
     things = world.of(NewPart)
@@ -242,7 +259,13 @@ def test_a_killed_build_goes_on_after_a_resize_that_moves_nothing(world: Moving)
 
 
 def test_a_build_leaves_rows_without_a_type_to_the_entity_of_their_sort_keys(world: Moving) -> None:
-    class Bill(Entity, name="shop.v1.Bill", key=Key("{tenant}", "bill#{id}", "shop"), registry=Registry()):
+    class Bill(
+        Entity,
+        name="shop.v1.Bill",
+        key=Key("{tenant}", "bill#{id}", "shop"),
+        shards=Shards(2, adopt="unsharded"),
+        registry=Registry(),
+    ):
         tenant: str
         id: str
 
@@ -250,6 +273,7 @@ def test_a_build_leaves_rows_without_a_type_to_the_entity_of_their_sort_keys(wor
         Entity,
         name="shop.v1.Order",
         key=Key("{tenant}", "order#{id}", "shop"),
+        shards=Shards(2, adopt="unsharded"),
         indexes=[Index("GSI1", "by_id", partition="{tenant}", sort="{id}", backfill=True)],
         registry=Registry(),
     ):

@@ -18,6 +18,7 @@ from dynashard.errors import (
     ThrottledError,
     TransactionConflictError,
     TransactionRefusedError,
+    UndecodableItemError,
 )
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from dynashard.topology import Phase
@@ -383,6 +384,20 @@ def test_an_item_in_place_of_a_step_is_refused_before_anything_is_taken(world: W
         stock.take(KEY, 1, Likes(**KEY))  # type: ignore[arg-type]
 
     assert stock.value(KEY) == 2
+
+
+def test_a_row_of_another_program_under_the_key_of_a_part_is_left_as_it_is(world: World) -> None:
+    stock = counters(world, Stock)
+    stock.add(KEY, 5)
+    [part_of_ours] = world.raw()
+    theirs = {"PK": part_of_ours["PK"], "SK": part_of_ours["SK"], "Type": {"S": "lock.v1.Lock"}, "value": {"N": "3"}}
+    world.dynamodb.call("PutItem", TableName=world.table, Item=theirs)
+
+    for change in (stock.add, stock.take):
+        with pytest.raises(UndecodableItemError, match=r"Type is .*lock\.v1\.Lock|Field required"):
+            change(KEY, 1)
+
+    assert world.raw() == [theirs]
 
 
 DECLARED: list[tuple[str, dict[str, Any]]] = [

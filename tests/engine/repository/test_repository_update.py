@@ -11,6 +11,7 @@ from dynashard.errors import (
     InputError,
     InvalidKeyError,
     InvalidValueError,
+    UndecodableItemError,
 )
 from dynashard.repository import Repository
 from tests.engine.stored_things import NOON, Account, Note, Person, World, key, person
@@ -243,3 +244,43 @@ def test_the_sum_of_floats_is_the_one_that_dynamodb_forms(world: World) -> None:
 
     assert refused.value.field == "weight"
     assert things.update({"id": "1"}, add={"weight": 0.5}).weight == 1e20 + 0.5
+
+
+THEIRS: list[dict[str, Any]] = [
+    {"owner": {"S": "theirs"}},
+    {"Type": {"S": "lock.v1.Lock"}, "Rev": {"S": "theirs"}, "tenant": {"S": "abc"}, "id": {"S": "1"}},
+    {"Type": {"N": "7"}, "text": {"S": "theirs"}},
+]
+
+
+@pytest.mark.parametrize("theirs", THEIRS, ids=["without a type", "of another type", "of a type that is no name"])
+@pytest.mark.parametrize("add", [{"reads": 1}, {}], ids=["add", "set"])
+def test_an_update_that_reads_nothing_leaves_a_row_of_another_program_as_it_is(
+    world: World, theirs: dict[str, Any], add: dict[str, Any]
+) -> None:
+    notes = Repository(world.store, Note)
+    notes.create(Note(tenant="abc", id="1"))
+    [made] = world.raw()
+    row = {"PK": made["PK"], "SK": made["SK"], **theirs}
+    world.dynamodb.call("PutItem", TableName=world.table, Item=row)
+    step = Update(Note, {"tenant": "abc", "id": "1"}, add={"reads": 1}, missing="create")
+
+    with pytest.raises(UndecodableItemError, match=r"test\.v1\.Note at"):
+        notes.update({"tenant": "abc", "id": "1"}, set={} if add else {"text": "ours"}, add=add)
+    with pytest.raises(UndecodableItemError, match=r"test\.v1\.Note at"):
+        world.transact(step)
+
+    assert world.raw() == [row]
+
+
+def test_an_update_of_an_item_of_which_the_rest_does_not_fit_says_that_it_is_stored(world: World) -> None:
+    notes = Repository(world.store, Note)
+    notes.create(Note(tenant="abc", id="1"))
+    [made] = world.raw()
+    world.dynamodb.call("PutItem", TableName=world.table, Item={**made, "reads": {"S": "many"}})
+
+    with pytest.raises(UndecodableItemError, match="The update is stored"):
+        notes.update({"tenant": "abc", "id": "1"}, set={"text": "new"})
+
+    assert [(row["text"], row["reads"]) for row in world.raw()] == [({"S": "new"}, {"S": "many"})]
+    assert notes.update({"tenant": "abc", "id": "1"}, set={"reads": 3}).reads == 3

@@ -16,6 +16,7 @@ from dynashard.errors import (
     ReshardRefusedError,
     RevisionMismatchError,
     ThrottledError,
+    UndecodableItemError,
 )
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.resharding.scope import Family
@@ -172,6 +173,8 @@ class Schedule:
         except NewerItemError:
             if identity in self.old_forms or identity not in self.truth:
                 raise AnomalyError(f"{how} of version 1 met a newer item at {identity}, which is none") from None
+        except UndecodableItemError as error:
+            raise AnomalyError(f"{how} of version 1 changed what it cannot read: {error}") from error
         except (NotFoundError, RevisionMismatchError):
             self._require_raced(how, identity)
         else:

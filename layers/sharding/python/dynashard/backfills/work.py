@@ -10,7 +10,7 @@ from dynashard.repository.conditions import is_live
 from dynashard.resharding.relocation import Work
 from dynashard.resharding.scope import Family
 from dynashard.routing import logical_partition_of
-from dynashard.schema import MOVED_TO, PK, SK, TYPE
+from dynashard.schema import MOVED_TO, PK, REV, SK, TYPE
 from dynashard.topology.backfilled import Goal
 from dynashard.transport.interface import Wire
 
@@ -19,7 +19,7 @@ MOST_NAMED: Final = 100
 
 
 class Unfit(NamedTuple):
-    """A stored item that a backfill leaves as it is: it does not fit its declaration, or is away from its home."""
+    """A stored item that a backfill leaves as it is: it does not fit, is away from its home, or is not ours."""
 
     key: str
     problem: str
@@ -82,6 +82,9 @@ class BackfillWork(Work):
         """Whether an item needs a write; raises `UndecodableItemError` if it may not have one."""
         if not self.needed(item):
             return False
+        if not self._family.untyped and (TYPE not in item or REV not in item):
+            lacking = " and ".join(name for name in (TYPE, REV) if name not in item)
+            raise UndecodableItemError(f"it has no {lacking}, because the layer has not written it: write it anew")
         router, key = self.store.router, self.key_of(item)
         if router.reads_at(self.entity, item[PK]["S"], key.sort):
             return True

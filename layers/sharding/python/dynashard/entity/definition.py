@@ -395,6 +395,16 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         return reader.read if (reader := fields_reader(self, fields)) else _unknown
 
+    @property
+    def adopts(self) -> bool:
+        """Whether it is declared with `adopt`."""
+        return self.shards is not None and self.shards.adopt is not None
+
+    @property
+    def untyped(self) -> bool:
+        """Whether its items may have neither a type nor a revision, by `adopt` or the separator of published keys."""
+        return self.adopts or self.separator != DEFAULT_SEPARATOR
+
     def problem(self, values: Mapping[str, Any], wire: Mapping[str, Any]) -> str | None:
         """Return why a stored item with these fields is not one of the entity; None if it is."""
         return system_problem(self.name, wire) or self.misplaced(values, wire)

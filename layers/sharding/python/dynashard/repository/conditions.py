@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from dynashard.entity import UNREVISED, EntityDefinition, expiry, marked_count, marker_problem, revision_in
 from dynashard.entity.versions import FIRST
 from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError, UndecodableItemError
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, VERSION
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, VERSION
 
 _GONE: Final = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
 
@@ -90,6 +90,16 @@ def of_version(version: int, *, exactly: bool) -> Condition:
     if exactly:
         return Condition(f"{VERSION} = :version", values)
     return Condition(f"({_UNVERSIONED.expression} OR {VERSION} <= :version)", values)
+
+
+@cache
+def of_type(name: str, *, untyped: bool, or_none: bool) -> Condition:
+    """An item of the entity with this name; `untyped` also one of no entity, `or_none` also nothing at all."""
+    terms = ["#type = :type"]
+    terms += ["attribute_not_exists(#type)"] if untyped else []
+    terms += [f"attribute_not_exists({PK})"] if or_none and not untyped else []
+    expression = terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
+    return Condition(expression, {":type": {"S": name}}, {"#type": TYPE})
 
 
 def unchanged(item: Mapping[str, Any]) -> Condition:

@@ -8,13 +8,13 @@ from typing import Any, Final, Generic
 from msgspec.structs import replace
 
 from dynashard.entity import WriteGuarantee, guarantee_of, revision_in
-from dynashard.entity.versions import FIRST
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
     EngineError,
     InvalidValueError,
     RevisionMismatchError,
+    UndecodableItemError,
     WriteContendedError,
 )
 from dynashard.repository.conditions import exists_already, is_live
@@ -122,10 +122,10 @@ class ItemWrites(Generic[E]):
             write = self.builder.update(item_key, updates, known, if_match)
             try:
                 return self._apply(write, key, updates)
-            except (AlreadyExistsError, RevisionMismatchError):
-                # Its version or its objects are not those that the write would replace, or it is at another revision.
-                if write.objects is None and entity.versions.number == FIRST:
-                    raise
+            except ConditionFailedError as failed:
+                # Its type, version or objects may not be those that the write would change.
+                if not write.refused_unread(failed.item):
+                    raise self.items.refusal_of(failed, key, write) from None
         for _ in range(_RACES):
             stored = self.items.read_live(key, if_match)
             current = entity.decode(stored)
@@ -137,9 +137,10 @@ class ItemWrites(Generic[E]):
             try:
                 write = self.builder.update(item_key, written, after, current.revision, before=before)
                 return self._apply(write, key, updates)
-            except RevisionMismatchError:
-                if if_match is not None:
-                    raise
+            except ConditionFailedError as failed:
+                refusal = self.items.refusal_of(failed, key, write)
+                if if_match is not None or not isinstance(refusal, RevisionMismatchError):
+                    raise refusal from None
         raise RevisionMismatchError(f"{name_of(self.entity, key)} changes too often to be updated; try again later")
 
     def _update_once(self, key: KeyLike, **updates: Any) -> E:
@@ -209,11 +210,15 @@ class ItemWrites(Generic[E]):
     def _apply(self, write: Write, key: KeyLike, updates: FieldUpdates) -> E:
         """Do the write of an update; return the item as updated."""
         try:
-            done = self.items.do(write, key)
+            done = self.items.write(write, key)
         except InvalidValueError as refused:
             raise self.items.sum_refused(refused, key, updates) from None
         except EngineError as refused:
             if updates.add and refused.aws_code == INVALID_REQUEST:
                 self.items.require_decodable(key)
             raise
-        return self.entity.decode(done.attributes or {})
+        try:
+            return self.entity.decode(done.attributes or {})
+        except UndecodableItemError as error:
+            # It is an item of the entity, of which the update has changed only what it names.
+            raise UndecodableItemError(f"{error}. The update is stored; the rest of the item is as it was") from error

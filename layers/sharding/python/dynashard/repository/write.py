@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from dynashard.entity import ItemKey, revision_in
 from dynashard.entity.versions import FIRST, version_in
 from dynashard.errors import ConditionFailedError
-from dynashard.repository.conditions import Condition, absent, is_live, live, live_or_none, of_version
+from dynashard.repository.conditions import Condition, absent, is_live, live, live_or_none, of_type, of_version
 from dynashard.repository.evidence import wrote
 from dynashard.repository.store import Store
-from dynashard.schema import PK, SK
+from dynashard.schema import PK, SK, TYPE
 from dynashard.transport.interface import Resend, Wire
 
 CHECK: Final = "ConditionCheck"
@@ -35,6 +35,17 @@ class Kind(Enum):
     """Replaces, updates or deletes a live item."""
 
 
+class Owned(NamedTuple):
+    """The entity whose items a write changes; `untyped` if it has adopted items, which name none."""
+
+    name: str
+    untyped: bool
+
+    def has(self, stored: Mapping[str, Any]) -> bool:
+        """Whether a stored item is one of them."""
+        return stored[TYPE] == {"S": self.name} if TYPE in stored else self.untyped
+
+
 class Write(Struct, frozen=True):
     """One write, which may be sent several times and to several places.
 
@@ -52,6 +63,7 @@ class Write(Struct, frozen=True):
         revision: the new revision, by which the write is recognised; empty for deletes.
         version: the version of the declaration in whose form it writes. A live item of a later one refuses it.
         partial: it leaves other fields as they are, so the live item must be of exactly this version.
+        unread: of an update that has read nothing, whose items it may change without; it reads all others first.
         made: the item that a put stores, as it will be read.
         guarded: a delete of whatever was read first: it has succeeded once that item is gone.
     """
@@ -71,6 +83,7 @@ class Write(Struct, frozen=True):
     bounds: Condition | None = None
     version: int = FIRST
     partial: bool = False
+    unread: Owned | None = None
     made: Any = None
 
     @property
@@ -117,8 +130,12 @@ class Write(Struct, frozen=True):
         return self._on_stored(live(self.now, if_match=self.if_match))
 
     def on_version(self, condition: Condition) -> Condition:
-        """Return the condition, which also demands a version that this write may replace."""
-        return condition & of_version(self.version, exactly=self.partial)
+        """Return the condition, which also demands a type and a version that this write may replace."""
+        condition &= of_version(self.version, exactly=self.partial)
+        if self.unread is None:
+            return condition
+        name, untyped = self.unread
+        return condition & of_type(name, untyped=untyped, or_none=self.kind is Kind.UPSERT)
 
     def _on_stored(self, condition: Condition) -> Condition:
         if self.operation in _VERSIONED:
@@ -128,10 +145,11 @@ class Write(Struct, frozen=True):
         return condition if self.bounds is None else condition & self.bounds
 
     def refused_unread(self, found: Mapping[str, Any] | None) -> bool:
-        """Whether a stored item has made the condition fail by its version or its objects alone, so it is read."""
+        """Whether a stored item has made the condition fail by its type, version or objects alone, so it is read."""
         if self.kind is Kind.CREATE:
             return False
-        if self.objects is None and (self.operation not in _VERSIONED or self._replaces(version_in(found or {}))):
+        replaces = self.operation not in _VERSIONED or self._replaces(version_in(found or {}))
+        if replaces and self.objects is None and (self.unread is None or self.unread.has(found or {})):
             return False
         return self._meets_revision(found)
 

@@ -18,7 +18,7 @@ from dynashard.repository.key_names import key_fields, name_of
 from dynashard.repository.replacement import only_declared, replacing, revision_read, rewriting
 from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, start_of, touched_indexes, update_expression
-from dynashard.repository.write import Kind, Write
+from dynashard.repository.write import Kind, Owned, Write
 from dynashard.routing import IndexCounts, Router
 from dynashard.schema import PREV, REV, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology
@@ -31,6 +31,7 @@ class WriteBuilder(Generic[E]):
     def __init__(self, store: Store, entity: EntityDefinition[E]) -> None:
         self._store = store
         self._entity = entity
+        self._owned = Owned(entity.name, entity.untyped)
 
     def check(self, item: E, *, timely: bool = True) -> None:
         """See `Repository.check`."""
@@ -253,6 +254,7 @@ class WriteBuilder(Generic[E]):
             revision=revision,
             version=entity.versions.number,
             partial=True,
+            unread=None if before is not None else self._owned,
         )
         if before is not None or not entity.nested:
             return write

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
-from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.errors import ConfigurationError, InvalidValueError
 from dynashard.key_time import TimeFormat
 from dynashard.keys import KeyTemplate
@@ -128,19 +127,21 @@ class Family:
         Without a prefix, keys do not show whose they are: then the item must have the type of a member, unless the
         family is declared to adopt what has none, by `adopt` or by the separator of published keys.
         """
-        first = self.members[0]
         if not self.spans(item):
             return False
-        if first.prefix:
+        if self.members[0].prefix:
             return True
-        untyped = self.adopts or first.separator != DEFAULT_SEPARATOR
-        return (untyped or TYPE in item) and self.member_of(item) is not None
+        return (self.untyped or TYPE in item) and self.member_of(item) is not None
+
+    @property
+    def untyped(self) -> bool:
+        """Whether items may have neither a type nor a revision, because another program has written them."""
+        return self.members[0].untyped
 
     @property
     def adopts(self) -> bool:
         """Whether the family is declared with `adopt`, so that items may have neither a type nor a revision."""
-        shards = self.members[0].shards
-        return shards is not None and shards.adopt is not None
+        return self.members[0].adopts
 
     def spans(self, item: Wire) -> bool:
         """Whether a stored partition key has the form of one of the family."""

@@ -229,8 +229,9 @@ class StepWrites:
                 fixed |= self._store.router.index_attributes(entity, index, self.key, known)
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
         write = self._builder.update(self.key, updates, known, None, fixed, stamp=stamp, first=first)
+        write = structs.replace(write, kind=Kind.UPSERT)
         condition = write.on_version(live_or_none(write.now, not_by=write.revision))
-        write = structs.replace(write, kind=Kind.UPSERT, condition=condition)
+        write = structs.replace(write, condition=condition)
         return self._bounded(write, bounds, lambda: self._initial_put(updates, known, write.revision))
 
     def _require_readable_key(self, known: Mapping[str, Any]) -> None:
