@@ -281,3 +281,19 @@ def test_an_item_whose_own_attributes_cannot_be_read_is_deleted(world: World, da
     world.people.delete(damaged, handling=handling)
 
     assert world.raw() == []
+
+
+def test_what_another_program_has_in_place_of_a_time_is_left_to_it_if_items_never_expire(world: World) -> None:
+    notes = world.of(Note)
+    notes.create(tenant="abc", id="1")
+    [row] = world.raw()
+    world.dynamodb.call("PutItem", TableName=world.table, Item={**row, "ExpiresAt": {"S": "soon"}})
+
+    notes.put(tenant="abc", id="1", text="new")
+    found = [notes.get({"tenant": "abc", "id": "1"}), *notes.list(tenant="abc"), *notes.batch_get(["1"], tenant="abc")]
+
+    assert [None if each is None else each.text for each in found] == ["new"] * 3
+    assert notes.update({"tenant": "abc", "id": "1"}, text="newer").text == "newer"
+    assert [each["ExpiresAt"] for each in world.raw()] == [{"S": "soon"}]
+    notes.delete({"tenant": "abc", "id": "1"})
+    assert world.raw() == []

@@ -407,7 +407,8 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
     def problem(self, values: Mapping[str, Any], wire: Mapping[str, Any]) -> str | None:
         """Return why a stored item with these fields is not one of the entity; None if it is."""
-        return system_problem(self.name, wire) or self.misplaced(values, wire)
+        expires = self.expires is not None
+        return system_problem(self.name, wire, expires=expires) or self.misplaced(values, wire)
 
     def misplaced(self, values: Mapping[str, Any], wire: Mapping[str, Any]) -> str | None:
         """Return how the fields of a stored item contradict its key; None if they do not."""

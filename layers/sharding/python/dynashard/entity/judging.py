@@ -57,10 +57,11 @@ def verdict(wire: Mapping[str, Any], problem: str, versions: tuple[int, int] | N
     return Undecodable(partition, sort, problem, versions)
 
 
-def system_problem(name: str, wire: Mapping[str, Any]) -> str | None:
+def system_problem(name: str, wire: Mapping[str, Any], *, expires: bool = True) -> str | None:
     """Return what is wrong with the attributes that the layer stores beside the fields of an entity; None if nothing.
 
-    An adopted item has neither a type nor a revision.
+    An adopted item has neither a type nor a revision. If the entity's items never expire, what is stored in place of a
+    time belongs to others: DynamoDB ignores it too.
     """
     if MOVED_TO in wire and (damage := marker_problem(wire)):
         return damage
@@ -68,7 +69,7 @@ def system_problem(name: str, wire: Mapping[str, Any]) -> str | None:
         return f"{TYPE} is {wire[TYPE]}, not {name}"
     if REV in wire and not wire[REV].get("S"):
         return f"{REV} is {wire[REV]}, which is not a revision"
-    if EXPIRES_AT in wire and expiry(wire) is None:
+    if expires and EXPIRES_AT in wire and expiry(wire) is None:
         return f"{EXPIRES_AT} {wire[EXPIRES_AT]} is not a time in epoch seconds"
     return None
 
