@@ -32,9 +32,10 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
         yield made
 
 
-def policy(world: Moving, reports: list[Report]) -> Growth:
+def policy(world: Moving, reports: list[Report], environment: str = "") -> Growth:
     """Return a policy of a process that requests resizes on the engine, without a random wait."""
-    return growth_of(world.resharder, settings=GrowthSettings(wait_low=0.0, wait_high=0.0), report=reports.append)
+    settings = GrowthSettings(wait_low=0.0, wait_high=0.0, environment=environment)
+    return growth_of(world.resharder, settings=settings, report=reports.append)
 
 
 def throttle(growth: Growth, scope: Scope, error: ThrottledError = HOT) -> None:
@@ -108,10 +109,13 @@ def test_items_that_callers_create_meanwhile_count(world: Moving) -> None:
     assert "by itself it may take at most 10 minutes" in ended.declined
 
 
-def test_a_declined_resize_is_reported_with_its_command_and_not_requested_again_for_an_hour(world: Moving) -> None:
+@pytest.mark.parametrize(("environment", "option"), [("", ""), ("prod", " --env prod")])
+def test_a_declined_resize_is_reported_with_its_command_and_not_requested_again_for_an_hour(
+    world: Moving, environment: str, option: str
+) -> None:
     world.fill(Thing, 40)
     worker, reports = world.new(most_seconds=1.0), list[Report]()
-    growth, scope = policy(world, reports), partition(Thing)
+    growth, scope = policy(world, reports, environment), partition(Thing)
     world.clock.now += DAY
 
     throttle(growth, scope)
@@ -126,7 +130,7 @@ def test_a_declined_resize_is_reported_with_its_command_and_not_requested_again_
     throttle(growth, scope)
 
     assert events(reports) == [GrowthEvent.ASKED, *[GrowthEvent.TOO_LONG] * 3, GrowthEvent.ASKED]
-    assert "`dynashard reshard start move.v1.Thing abc --to 8`" in reports[1].reason
+    assert f"`dynashard reshard start move.v1.Thing abc --to 8{option}`" in reports[1].reason
     # Without evidence of what callers ask for, all that a full shard takes counts as creations.
     assert "but it moves 224,0" in reports[1].reason
 

@@ -223,6 +223,20 @@ def test_wrong_setting_is_named(name: str, value: str) -> None:
         Settings.from_env({**environ, name: value})
 
 
+@pytest.mark.parametrize(
+    ("variables", "environment"),
+    [
+        ({"ENVIRONMENT": "prod", "ENVIRONMENT_NAME": "stage"}, "stage"),
+        ({"ENVIRONMENT": "prod"}, "prod"),
+        ({"ENVIRONMENT": "local"}, ""),
+    ],
+)
+def test_commands_in_reports_of_growth_name_a_deployed_environment(variables: dict[str, str], environment: str) -> None:
+    environ = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "u", "IDEMPOTENCY_TABLE": "v", "CURSOR_KEYS": '["key"]'}
+
+    assert Settings.from_env({**environ, **variables}).growth.environment == environment
+
+
 def test_an_error_of_growth_names_the_variables_at_fault_alone() -> None:
     environ = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "u", "IDEMPOTENCY_TABLE": "v", "CURSOR_KEYS": '["key"]'}
 

@@ -204,6 +204,7 @@ class TableSettings(Struct, frozen=True, kw_only=True, eq=False):
             self.growth_quiet_seconds,
             most_minutes=self.growth_most_minutes,
             mover_share=self.growth_mover_share,
+            environment="" if self.environment == "local" else self.measured_as,
         )
 
     @classmethod

@@ -244,9 +244,10 @@ class Growth:
         over = min(self._runtime.clock(), state.changed) + DECLINED_SECONDS
         if state.declined is None or state.busy or self._runtime.clock() >= over:
             return False
+        environment = f" --env {self._settings.environment}" if self._settings.environment else ""
         reason = (
             f"{scope.key} is hot, and {state.target} shards were needed; but {state.declined}. "
-            f"An operator decides: `dynashard reshard start {arguments_of(scope)} --to {state.target}`"
+            f"An operator decides: `dynashard reshard start {arguments_of(scope)} --to {state.target}{environment}`"
         )
         self._requester.report(GrowthEvent.TOO_LONG, scope, reason, state.target)
         return True

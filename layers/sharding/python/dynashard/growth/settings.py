@@ -24,6 +24,7 @@ class GrowthSettings:
         most_minutes: how long a resize may be expected to take that starts by itself and moves items.
         mover_share: the part of each shard's units that moving items may take.
         wait_low, wait_high: the bounds of the random wait before a resize is requested.
+        environment: the deployed environment, which commands in reports name; empty if there is none.
 
     Raises:
         ConfigurationError: an unknown mode, or impossible times.
@@ -36,6 +37,7 @@ class GrowthSettings:
     mover_share: float = 0.2
     wait_low: float = 1.0
     wait_high: float = 10.0
+    environment: str = ""
 
     def __post_init__(self) -> None:
         if self.mode not in GROWTH_MODES:
