@@ -13,6 +13,10 @@ MINUTES: Final = 15
 """How far back a value may be."""
 
 
+class MetricsUnreadError(CommandError):
+    """CloudWatch does not answer, or does not allow to read its metrics."""
+
+
 class Metric(NamedTuple):
     """A metric of an AWS service."""
 
@@ -25,7 +29,7 @@ def latest(environment: Environment, metrics: Mapping[str, Metric]) -> dict[str,
     """Return the newest maxima of a minute, by the names of the metrics; those without a value are left out.
 
     Raises:
-        CommandError: CloudWatch does not answer.
+        MetricsUnreadError: CloudWatch does not answer.
 
     Cost: 1 GetMetricData.
     """
@@ -40,7 +44,7 @@ def latest(environment: Environment, metrics: Mapping[str, Metric]) -> dict[str,
             MetricDataQueries=[{"Id": at, "MetricStat": _statistic(metrics[name])} for at, name in names.items()],
         )
     except EngineUnavailableError as error:
-        raise CommandError(str(error)) from error
+        raise MetricsUnreadError(str(error)) from error
     return {names[each["Id"]]: float(each["Values"][0]) for each in results if each["Values"]}
 
 

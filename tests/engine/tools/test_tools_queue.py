@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import boto3
 import pytest
+from botocore.stub import Stubber
 
 from dynashard_local.queues.running import open_queues, queue_specs
 from dynashard_local.queues.server import QueueCalls
 from dynashard_local.queues.store import DATABASE, NewMessage, QueueStore
 from dynashard_local.settings import Settings
 from dynashard_local.template import committed
+from dynashard_tools.environments import Environment
 from dynashard_tools.failure import CommandError
 from dynashard_tools.queue.reach import EVENTS, Queue, reach
 from dynashard_tools.queue.redriving import redrive
@@ -23,6 +26,26 @@ from tests.engine.command_line import CommandLine
 from tests.engine.tools.deployed_stack import deploy
 
 pytestmark = pytest.mark.engine
+
+
+CONSUMER: Final[Mapping[str, Any]] = {
+    "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}},
+    "Records": {"Type": "AWS::SQS::Queue"},
+    "Consumer": {
+        "Type": "AWS::Lambda::Function",
+        "Properties": {
+            "Code": {"ZipFile": "pass"},
+            "Handler": "index.handler",
+            "Runtime": "python3.13",
+            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+        },
+    },
+    "Mapping": {
+        "Type": "AWS::Lambda::EventSourceMapping",
+        "Properties": {"FunctionName": {"Ref": "Consumer"}, "EventSourceArn": {"Fn::GetAtt": ["Records", "Arn"]}},
+    },
+}
+"""The resources of a stream consumer."""
 
 
 @pytest.fixture
@@ -199,6 +222,38 @@ def test_a_queue_that_aws_refuses_is_named_in_one_line(deployed: CommandLine) ->
 
     assert (ended.status, ended.out, len(ended.err.splitlines())) == (1, "", 1)
     assert "error: the queue gone cannot be used: " in ended.err
+
+
+def test_status_shows_the_queues_if_metrics_may_not_be_read(
+    deployed: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = boto3.client("sqs", region_name="us-east-1").create_queue(QueueName="waiting")["QueueUrl"]
+    boto3.client("sqs", region_name="us-east-1").send_message(QueueUrl=url, MessageBody="{}")
+    deploy(
+        "staging",
+        {f"{name}{kind}": url for name, kind in product(("Intake", "Operations"), ("Url", "DeadLettersUrl"))},
+        "Writer",
+    )
+    deploy("staging", {"Nothing": "here"}, "Changes", CONSUMER)
+    client = Environment.client
+
+    def denied(environment: Environment, service: str) -> Any:
+        made = client(environment, service)
+        if service == "cloudwatch":
+            stub = Stubber(made)
+            for _ in range(2):
+                stub.add_client_error("get_metric_data", "AccessDenied", "not authorized", 403)
+            stub.activate()
+        return made
+
+    monkeypatch.setattr(Environment, "client", denied)
+
+    ended = deployed.run("queue", "status", "--env", "staging")
+
+    assert ended.status == 0
+    assert "intake: 1 waiting, 0 in flight; 1 dead letters" in ended.out
+    assert "stream: unknown, because its metric cannot be read (Enabled)" in ended.out
+    assert "the ages of messages are not shown: CloudWatch does not answer" in ended.err
 
 
 def test_an_interrupted_redrive_says_how_many_letters_it_has_moved(

@@ -4,7 +4,8 @@ import json
 import re
 import time
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import uuid4
@@ -137,6 +138,37 @@ def test_a_map_is_applied_to_the_others(command_line: CommandLine, stored: Store
     assert (run.status, run.summary["read"], run.summary["changed"]) == (3, SIZE - 5, SIZE - 5)
     assert names(run, stored.odd["users"])
     assert stored.unfit.unharmed
+
+
+def test_a_map_that_fails_names_the_others_too(command_line: CommandLine, stored: Stored) -> None:
+    path = command_line.folder / "fails.py"
+    path.write_text(
+        f"from itertools import count\n\ncalls = count(1)\n\n\ndef change(item):\n    if next(calls) == {SIZE - 5}:\n"
+        '        raise ValueError("the last")\n    return {}\n'
+    )
+
+    run = command_line.run("etl", "users", stored.tenant, path)
+
+    assert (run.status, "the last" in run.err) == (1, True)
+    assert names(run, stored.odd["users"])
+
+
+def test_an_interrupted_export_names_what_it_has_left_out(
+    command_line: CommandLine, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def interrupted(*_: object) -> Iterator[Callable[[object], None]]:
+        def add(_: object) -> None:
+            raise KeyboardInterrupt
+
+        yield add
+
+    monkeypatch.setattr("dynashard_tools.export.command.new_file", interrupted)
+
+    run = command_line.run("export", "run", "users", "--tenant", stored.tenant, "--to", command_line.folder / "a.jsonl")
+
+    assert run.status == 130
+    assert names(run, stored.odd["users"])
 
 
 def left_out(run: Outcome, keys: Sequence[str], kinds: Sequence[str] = ("unreadable", "uncopied")) -> bool:

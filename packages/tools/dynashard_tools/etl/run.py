@@ -72,14 +72,16 @@ class Etl(Generic[E]):
         """
         tally, items = Tally(), self.items.scan(partition, workers=self.workers)
         with on_interrupt(lambda: self._progress(tally)), ThreadPoolExecutor(WORKERS) as pool:
-            while batch := list(islice(items, BATCH)):
-                # Each call runs in this thread's context, so that its meters see what is consumed.
-                futures = [pool.submit(copy_context().run, self._one, item) for item in batch]
-                for done in [future.result() for future in futures]:
-                    for name, number in done.as_dict().items():
-                        setattr(tally, name, getattr(tally, name) + number)
-                self.advance(tally)
-        self.left_out.add(items.undecodable)
+            try:
+                while batch := list(islice(items, BATCH)):
+                    # Each call runs in this thread's context, so that its meters see what is consumed.
+                    futures = [pool.submit(copy_context().run, self._one, item) for item in batch]
+                    for done in [future.result() for future in futures]:
+                        for name, number in done.as_dict().items():
+                            setattr(tally, name, getattr(tally, name) + number)
+                    self.advance(tally)
+            finally:
+                self.left_out.add(items.undecodable)
         return tally
 
     def _progress(self, tally: Tally) -> str:

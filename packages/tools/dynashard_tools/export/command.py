@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,8 +92,8 @@ def run(  # noqa: PLR0917 - typer calls it by name
         _to_s3(choice, Place.of(to), environment, as_json=as_json)
         return
     left_out = LeftOut()
-    found = chosen(open_backend(environment), choice, workers=workers, left_out=left_out)
-    summary, work = _written(Path(to), file_format, choice, found)
+    with closing(chosen(open_backend(environment), choice, workers=workers, left_out=left_out)) as found:
+        summary, work = _written(Path(to), file_format, choice, found)
     units = f", {work.read_units:,.1f} read units"
     show({**summary, "read_units": work.read_units}, f"{_line(summary)}{units}", as_json=as_json)
     left_out.end()

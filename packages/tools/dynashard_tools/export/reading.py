@@ -3,7 +3,7 @@
 Shard counts may change meanwhile: an item that exists all the time is returned exactly once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
@@ -23,7 +23,7 @@ BATCH: Final = 500
 """Items that are returned together."""
 
 
-def chosen(backend: Backend, choice: Choice, *, workers: int, left_out: LeftOut) -> Iterator[Sequence[Entity]]:
+def chosen(backend: Backend, choice: Choice, *, workers: int, left_out: LeftOut) -> Generator[Sequence[Entity]]:
     """Return the chosen items in no order, reading `workers` shards at a time. Items that do not fit are `left_out`.
 
     Cost: the whole table once, to find the entity's partitions, and these again: 0.5 read units for 4 KB. Memory for
@@ -32,9 +32,11 @@ def chosen(backend: Backend, choice: Choice, *, workers: int, left_out: LeftOut)
     items = backend.entities.collection(choice.model)
     for partition in list(partitions(backend, choice).values()):
         found = items.scan(partition, workers=workers, filters=choice.filters_within(partition))
-        while batch := list(islice(found, BATCH)):
-            yield batch
-        left_out.add(found.undecodable)
+        try:
+            while batch := list(islice(found, BATCH)):
+                yield batch
+        finally:
+            left_out.add(found.undecodable)
 
 
 def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]:

@@ -11,6 +11,7 @@ import typer
 from dynashard_tools.counting import plural
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.files import file_errors
+from dynashard_tools.latest_metrics import MetricsUnreadError
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
 from dynashard_tools.queue.reach import EVENTS, NAMES, Queue, Queues, reach
@@ -28,11 +29,16 @@ Name = Annotated[str, typer.Argument(help=f"The queue: {' or '.join(NAMES)}; wit
 def status(environment: Environment = None, *, as_json: AsJson = False) -> None:
     """Show how many messages wait and for how long, the dead letters, and the lag of the stream consumer.
 
-    Numbers are approximate. The ages in a deployed environment are from CloudWatch, and about a minute late.
+    Numbers are approximate. The ages in a deployed environment are from CloudWatch, and about a minute late;
+    without its metrics, everything else is shown.
     """
     queues, lag = reach(environment), lag_of(environment)
     urls = [url for each in queues.by_name.values() for url in (each.url, each.dead_letters_url)]
-    ages = queues.ages([*urls, *queues.events.values()])
+    ages: Mapping[str, float] = {}
+    try:
+        ages = queues.ages([*urls, *queues.events.values()])
+    except MetricsUnreadError as error:
+        print(f"the ages of messages are not shown: {error}", file=sys.stderr)
     rows: dict[str, dict[str, Any]] = {name: _row(queues, each, ages) for name, each in queues.by_name.items()}
     rows |= {name: _dead(queues, url, ages) for name, url in queues.events.items()}
     lines = [_line(name, row) for name, row in rows.items()]

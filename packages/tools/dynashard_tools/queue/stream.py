@@ -11,7 +11,7 @@ from dynashard_local.workers.stream import Positions, Stream, stream_of, streams
 from dynashard_local.workers.stream_consumer import POSITIONS
 from dynashard_tools.environments import Environment, aws_errors, environment_named, is_local
 from dynashard_tools.failure import CommandError
-from dynashard_tools.latest_metrics import MINUTES, Metric, latest
+from dynashard_tools.latest_metrics import MINUTES, Metric, MetricsUnreadError, latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,10 @@ def _deployed(environment: Environment) -> Lag:
     if is_local(client.meta.endpoint_url):
         return Lag(None, state, "unknown, because a local AWS has no metrics of functions")
     metric = Metric("AWS/Lambda", "IteratorAge", {"FunctionName": function})
-    found = latest(environment, {"age": metric})
+    try:
+        found = latest(environment, {"age": metric})
+    except MetricsUnreadError:
+        return Lag(None, state, "unknown, because its metric cannot be read")
     if "age" not in found:
         return Lag(None, state, f"the consumer was not invoked in the last {MINUTES} minutes")
     return Lag(found["age"] / 1000, state)
