@@ -253,7 +253,7 @@ THEIRS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("theirs", THEIRS, ids=["without a type", "of another type", "of a type that is no name"])
+@pytest.mark.parametrize("theirs", THEIRS, ids=["without a type", "of another type", "of a type that is not a text"])
 @pytest.mark.parametrize("add", [{"reads": 1}, {}], ids=["add", "set"])
 def test_an_update_that_reads_nothing_leaves_a_row_of_another_program_as_it_is(
     world: World, theirs: dict[str, Any], add: dict[str, Any]
