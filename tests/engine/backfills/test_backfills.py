@@ -83,6 +83,22 @@ def test_a_migration_that_was_killed_goes_on_where_it_was(world: Moving) -> None
     assert set(versions(world)) == {"2"}
 
 
+@pytest.mark.parametrize("damage", ["REMOVE tasks", "SET tasks = goal"])
+def test_a_migration_whose_state_is_damaged_begins_again(world: Moving, damage: str) -> None:
+    filled(world, 45)
+    begun(world)
+    keys = [item["partition"] for item in world.progress_items()]
+    [key] = [each for each in keys if each["S"].startswith("@backfill@")]
+    call = {"TableName": world.topology, "Key": {"partition": key}, "UpdateExpression": damage}
+    world.inner.call("UpdateItem", call)
+
+    report = backfill(world).run()
+
+    assert report.complete
+    assert set(versions(world)) == {"2"}
+    assert world.progress_items() == []
+
+
 def test_a_lost_answer_of_a_migration_does_no_harm(world: Moving) -> None:
     filled(world, 12)
     faulty = FaultyTransport(world.inner, [lost_answer("UpdateItem", nth=3)])

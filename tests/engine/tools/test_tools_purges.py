@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dynashard.errors import UndecodableItemError
 from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
@@ -94,6 +95,18 @@ def test_what_another_version_or_an_idempotent_create_has_stored_is_left_alone(
     assert {each.tenant for each in purges.all()} == {"abc", "xyz", "new"}
     row = dynamodb.call("GetItem", TableName=records, Key=key)["Item"]
     assert (row["purge-n"]["S"], row["another"]["S"]) == (newer, "x")
+
+
+@pytest.mark.parametrize("damaged", [{"S": "{"}, {"S": '{"id": "n", "table": "t", "began": 1.0}'}, {"N": "1"}])
+def test_a_damaged_record_is_named_and_not_passed_over(
+    purges: PurgeRecords, dynamodb: RawDynamoDB, records: str, damaged: dict[str, str]
+) -> None:
+    purges.begin("abc", "items")
+    row = {IDEMPOTENCY_KEY: {"S": "purges#2026-11-22"}, "purge-n": damaged}
+    dynamodb.call("PutItem", TableName=records, Item=row)
+
+    with pytest.raises(UndecodableItemError, match=r"purge-n of purges#2026-11-22 .* is damaged: find out whose purge"):
+        purges.undone_by(NOON)
 
 
 def test_a_repeated_purge_counts_only_if_it_is_complete_and_later() -> None:

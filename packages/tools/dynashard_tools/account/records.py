@@ -4,13 +4,16 @@ They are in the idempotency table, the only one that is not restored: one row fo
 purge. Rows expire after the last moment to which the tables could be restored.
 """
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Final
 
+from msgspec import DecodeError
+from msgspec.json import Decoder, encode
+
+from dynashard.errors import UndecodableItemError
 from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
 from dynashard.transport.interface import Call, Transport
 from dynashard_tools.account.tenant_data import is_tenant
@@ -46,6 +49,9 @@ class PurgeRecord:
     items: int = 0
 
 
+_RECORD: Final = Decoder(PurgeRecord)
+
+
 class PurgeRecords:
     """The records of one backend's purges.
 
@@ -69,7 +75,10 @@ class PurgeRecords:
         return self._written(replace(record, ended=self._clock(), items=items))
 
     def all(self) -> list[PurgeRecord]:
-        """Return all purges that are kept, oldest first. Cost: 1 read unit for each of 37 days, 1 round trip."""
+        """Return all purges that are kept, oldest first. Cost: 1 read unit for each of 37 days, 1 round trip.
+
+        Raises `UndecodableItemError` if a record is damaged: a restore would bring back what its purge removed.
+        """
         today = datetime.fromtimestamp(self._clock(), UTC)
         days = [_DAY.format(today - timedelta(days=back)) for back in range(-1, KEPT.days + 1)]
         calls = [
@@ -88,7 +97,7 @@ class PurgeRecords:
 
     def _written(self, record: PurgeRecord) -> PurgeRecord:
         day = datetime.fromtimestamp(record.began, UTC)
-        values = {":record": {"S": json.dumps(asdict(record))}, ":until": {"N": str(int((day + KEPT).timestamp()))}}
+        values = {":record": {"S": encode(record).decode()}, ":until": {"N": str(int((day + KEPT).timestamp()))}}
         self._transport.call(
             "UpdateItem",
             {
@@ -105,9 +114,13 @@ class PurgeRecords:
 def _records(row: dict[str, Any]) -> Iterator[PurgeRecord]:
     for name, value in row.items():
         if name.startswith(_ATTRIBUTE):
-            known = json.loads(value["S"])
-            # Another version may keep more about a purge.
-            yield PurgeRecord(**{field: known[field] for field in PurgeRecord.__dataclass_fields__ if field in known})
+            try:
+                # Another version may keep more about a purge.
+                yield _RECORD.decode(value["S"])
+            except (DecodeError, KeyError) as error:
+                cure = "find out whose purge began that day, purge that tenant again, and remove the attribute"
+                where = f"{name} of {row[IDEMPOTENCY_KEY]['S']} in the idempotency table"
+                raise UndecodableItemError(f"the record of a purge, {where}, is damaged: {cure}") from error
 
 
 def tenants_to_repeat(records: list[PurgeRecord], table: str) -> list[str]:

@@ -6,6 +6,8 @@ Its key begins with `@`, which no record's does.
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import ValidationError, convert
+
 from dynashard.codec import decode_value, encode_value
 from dynashard.resharding.progress import Pass
 from dynashard.schema import TOPOLOGY_KEY
@@ -69,12 +71,18 @@ class Runs:
     table: str
 
     def find(self, goal: Goal) -> Run | None:
-        """Return the backfill towards a goal that has begun. Cost: 1 round trip, 1 read unit."""
+        """Return the backfill towards a goal that has begun. Cost: 1 round trip, 1 read unit.
+
+        If its state is damaged it is None, so that a backfill begins: what is done already needs no second write.
+        """
         items = read_items(self.transport, self.table, [f"{_KEY}{goal.key}"])
         if not items:
             return None
         stored = decode_value({"M": {name: value for name, value in items[0].items() if name != TOPOLOGY_KEY}})
-        found = Run(key_of(goal), **{name: stored[name] for name in _MEMBERS})
+        try:
+            found = convert({"key": key_of(goal), **stored}, Run)
+        except ValidationError:
+            return None
         return found if found.goal == goal.value else None
 
     def save(self, goal: Goal, run: Run) -> None:
