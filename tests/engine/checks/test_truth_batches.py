@@ -39,6 +39,7 @@ def test_an_outcome_that_nothing_proves_is_found(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(SingleBatchWriter, "do", believed)
 
     known = {"incidents": subjects()["incidents"]}
-    verdict = run_batches(60, size=10, rates=FAULTS, seed=5, known=known)
+    # Which faults meet which items depends on the threads, and of twenty runs one has no false outcome.
+    verdicts = (run_batches(60, size=10, rates=FAULTS, seed=seed, known=known) for seed in range(6))
 
-    assert any("incidents" in each for each in verdict.false)
+    assert any("incidents" in each for verdict in verdicts for each in verdict.false)
