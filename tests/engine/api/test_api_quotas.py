@@ -236,6 +236,16 @@ def test_a_batch_that_is_none_counts_as_one_request(caller_with: Callable[[Quota
     assert refused.headers["ratelimit"].startswith('"notes";r=9;t=')
 
 
+def test_a_batch_whose_body_cannot_be_read_counts_as_one_request(caller_with: Callable[[Quota], Caller]) -> None:
+    caller = caller_with(TEN)
+
+    malformed = caller.post("/v1/notes/batch", body=b"{not json", headers={"content-type": "application/json"})
+    untyped = caller.post("/v1/notes/batch", body=b"{}", headers={"content-type": "text/plain"})
+
+    assert [malformed.code, untyped.code] == ["malformed_body", "unsupported_media_type"]
+    assert [each.headers.get("ratelimit", "")[:12] for each in (malformed, untyped)] == ['"notes";r=9;', '"notes";r=8;']
+
+
 def test_resources_without_a_quota_have_no_such_headers(transport: Transport, table: str) -> None:
     allowed = as_function("api", transport, table, TOPOLOGY)
     backend = Dynashard(allowed, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)

@@ -18,6 +18,7 @@ from dynashard.service import Dynashard
 from dynashard_serving.api import VERSION
 from dynashard_serving.api.copy_wait import CopyWait
 from dynashard_serving.api.item_reads import ItemReadRoute
+from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.api.request import ApiRequest, TenantClaim
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import Response, computed_response, json_response
@@ -215,7 +216,7 @@ class EntityEndpoints:
 
         try:
             return max(1, len(batch_of(incoming).requests))
-        except DynashardError:
+        except (DynashardError, ProblemError):
             return 1
 
     def _batch(self, incoming: ApiRequest) -> Response[Any]:
