@@ -147,3 +147,18 @@ def test_a_replay_without_dead_letters_does_nothing(
     assert ended.status == 0
     assert ended.out == "0 events published; 0 refused again; 0 dead letters of others\n"
     assert (bus.last, letters.everything()) == (0, {})
+
+
+@pytest.mark.usefixtures("bus")
+def test_letters_that_a_replay_leaves_can_be_taken_out_at_once(
+    command_line: CommandLine, letters: QueueStore, tmp_path: Path
+) -> None:
+    given = [letter("copies", incident(f"i{number}")) for number in range(12)]
+    letters.send(reach(None).events["changes"], [*given, letter(f"events of {INCIDENT}", incident("published"))])
+
+    replayed = command_line.run("events", "replay", "--json")
+    kept = command_line.run("queue", "redrive", "changes", "--to-file", str(tmp_path / "letters.jsonl"))
+
+    assert json.loads(replayed.out) == {"published": 1, "refused": 0, "others": 12}
+    assert (kept.status, kept.out.split(" written")[0]) == (0, "12 dead letters")
+    assert len((tmp_path / "letters.jsonl").read_text().splitlines()) == 12

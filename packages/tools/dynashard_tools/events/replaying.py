@@ -24,10 +24,12 @@ class Replayed(NamedTuple):
 def replayed(call: Call, url: str, publish: Publish, *, most: int) -> Replayed:
     """Publish the events of at most `most` dead letters on a queue, and delete these. Others stay on the queue.
 
-    A letter is deleted after its event was published: if that is interrupted, it is published once more.
+    A letter is deleted after its event was published: if that is interrupted, it is published once more. The others
+    are visible again at the end, so that `dynashard queue redrive changes` finds them at once.
     """
     declarations = declared().declarations.events
     published = refused = others = 0
+    left: list[str] = []
     while published + refused + others < most:
         request = {"QueueUrl": url, "MaxNumberOfMessages": AT_ONCE, "WaitTimeSeconds": WAIT_SECONDS}
         messages = call("ReceiveMessage", request).get("Messages", [])
@@ -44,9 +46,16 @@ def replayed(call: Call, url: str, publish: Publish, *, most: int) -> Replayed:
                 done.append(message)
             else:
                 refused += 1
+        left += [message["ReceiptHandle"] for message in messages if message not in done]
         if done:
             receipts = [{"Id": str(number), "ReceiptHandle": each["ReceiptHandle"]} for number, each in enumerate(done)]
             call("DeleteMessageBatch", {"QueueUrl": url, "Entries": receipts})
+    for start in range(0, len(left), AT_ONCE):
+        entries = [
+            {"Id": str(number), "ReceiptHandle": receipt, "VisibilityTimeout": 0}
+            for number, receipt in enumerate(left[start : start + AT_ONCE])
+        ]
+        call("ChangeMessageVisibilityBatch", {"QueueUrl": url, "Entries": entries})
     return Replayed(published, refused, others)
 
 
