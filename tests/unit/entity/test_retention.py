@@ -128,6 +128,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "half a month": (lambda: expiring(Retention("at", months=0.5)), "months is 0.5"),  # type: ignore[arg-type]
     "true": (lambda: expiring(Retention("at", months=True)), "months is True"),
     "no field": (lambda: expiring(Retention("then", days=1)), "then, which is not a field"),
+    "itself": (lambda: expiring(Retention("until", months=1)), "counted from itself"),
     "a date": (lambda: expiring(Retention("at", days=1), date), "declare at as a datetime"),
     "a time below": (
         lambda: declare({"until": (Annotated[datetime | None, Retention("at", 1), VALIDATED], None), "at": datetime},

@@ -157,6 +157,8 @@ def _retention_problems(fields: Mapping[str, FieldInfo], expires: str, retention
         yield f'{expires} is counted in days or in months: write Retention("{after}", months=3)'
     if after not in fields:
         yield f"{expires} is counted from {after}, which is not a field"
+    elif after == expires:
+        yield f"{expires} is counted from itself: name the field of a time, above it"
     elif not plain_types(fields[after].annotation) <= {datetime, NoneType}:
         yield f"{expires} is counted from {after}: declare {after} as a datetime"
     elif names.index(after) > names.index(expires):
