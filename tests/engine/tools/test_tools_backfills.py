@@ -93,6 +93,8 @@ def test_migrate_counts_migrates_and_says_so(program: Program) -> None:
     assert before.summary["items"] == {"1": 25}
     assert done.status == 0, done.err
     assert (done.summary["complete"], done.summary["written"], done.summary["left"]) == (True, 25, 0)
+    assert done.summary["write_units"] >= 25
+    assert done.summary["read_units"] >= 1
     assert "storing all items" in done.err
     assert after.out == "version 2 (the present one): 25 items\n"
 

@@ -60,12 +60,11 @@ def run_backfill(
         on_interrupt(lambda: f"{what} is not complete: run the command again, and it goes on"),
     ):
         report = backfill.run(lambda now: work.advance(*_shown(now)), restart=restart)
-        units = work.units
         other = needs()
     show(
-        {"entity": entity.name, **summary(report, other), **{name: round(number, 1) for name, number in units.items()}},
+        {"entity": entity.name, **summary(report, other)},
         *[f"left as it is: {each.key}: {each.problem}" for each in report.unfit],
-        line_of(report, what, units, other),
+        line_of(report, what, other),
         as_json=as_json,
     )
     if other is not None:
@@ -83,14 +82,16 @@ def summary(report: Report, needs: str | None = None) -> dict[str, Any]:
         "left": report.left,
         "rounds": report.rounds,
         "unfit": [Unfit(*each)._asdict() for each in report.unfit],
+        "read_units": round(report.read_units, 1),
+        "write_units": round(report.write_units, 1),
     }
 
 
-def line_of(report: Report, what: str, units: dict[str, float], needs: str | None = None) -> str:
+def line_of(report: Report, what: str, needs: str | None = None) -> str:
     """Return the last line of the summary for people."""
     state = "is not complete" if not report.complete else "is complete" if needs is None else "is built"
     left = f", {report.left:,} left because they do not fit their declaration" if report.left else ""
-    used = f"{units['read_units']:,.1f} read units, {units['write_units']:,.0f} write units"
+    used = f"{report.read_units:,.1f} read units, {report.write_units:,.0f} write units"
     rest = "" if needs is None else f". Its listings may lack items until `{needs}` is complete"
     return f"{what} {state}: {plural(report.written, 'item')} written{left}; {used}{rest}"
 
