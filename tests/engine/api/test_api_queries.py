@@ -158,6 +158,14 @@ def test_an_unknown_filter_names_the_declared_ones(filled: Caller) -> None:
     assert "filters by department, manager_id, status" in error["message"]
 
 
+@pytest.mark.parametrize("operator", ["in", "exists", "like"])
+def test_an_unknown_operator_of_a_sort_field_names_those_that_it_takes(filled: Caller, operator: str) -> None:
+    [error] = filled.get("/v1/users", query=f"email[{operator}]=a@example.com").json["errors"]
+
+    taken = "email takes email[gt], email[gte], email[lt], email[lte], email[prefix]."
+    assert error["message"] == f"Unknown query parameter. {taken}"
+
+
 def test_an_unknown_operator_names_those_of_the_field(filled: Caller, service: Service) -> None:
     [error] = filled.get("/v1/users", query="status[gte]=a").json["errors"]
     [direct] = service.error("list", filters={"status": {"gte": "a"}})["errors"]

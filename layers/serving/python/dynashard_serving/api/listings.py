@@ -126,7 +126,12 @@ class _Known(NamedTuple):
 def _given(served: Served, query: Query, options: Sequence[str]) -> tuple[_Known, Parameters]:
     """The parameters that a query may have, of which `options` are not fields, and those that it has."""
     names = [name for name, _ in query]
-    ranged = [found[1] for name in names if (found := _OPERATOR.fullmatch(name)) and found[2] in RANGE_WORDS]
+    # An operator that no field takes chooses an index too, so that its refusal names those that the field takes.
+    ranged = [
+        found[1]
+        for name in names
+        if (found := _OPERATOR.fullmatch(name)) and (found[2] in RANGE_WORDS or found[1] not in served.exposed.filters)
+    ]
     index = index_of(served, dict(reversed(query)).get("index"), names, ranged)
     known = _known(served, index, tuple(options))
     return known, Parameters(query, known.once, known.several, filters=known.filters, operators=known.operators)
