@@ -3484,8 +3484,8 @@ export interface components {
          * Incident
          * @description An incident and its participants.
          *
-         *     The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
-         *     `details`, which is any JSON of the caller, is returned only on request.
+         *     The server allocates its number, unless its creator brings one, and sets since when the incident is triggered, open
+         *     or closed. Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
          */
         Incident: {
             /** Tenant Id */
@@ -3535,6 +3535,16 @@ export interface components {
              */
             readonly updated_at: string;
             /**
+             * Triggered At
+             * @default null
+             */
+            readonly triggered_at: string | null;
+            /**
+             * Opened At
+             * @default null
+             */
+            readonly opened_at: string | null;
+            /**
              * Closed At
              * @default null
              */
@@ -3579,8 +3589,8 @@ export interface components {
          * IncidentCreate
          * @description An incident and its participants.
          *
-         *     The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
-         *     `details`, which is any JSON of the caller, is returned only on request.
+         *     The server allocates its number, unless its creator brings one, and sets since when the incident is triggered, open
+         *     or closed. Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
          */
         IncidentCreate: {
             /** Id */
@@ -3699,6 +3709,16 @@ export interface components {
              */
             readonly updated_at?: string;
             /**
+             * Triggered At
+             * @default null
+             */
+            readonly triggered_at?: string | null;
+            /**
+             * Opened At
+             * @default null
+             */
+            readonly opened_at?: string | null;
+            /**
              * Closed At
              * @default null
              */
@@ -3729,8 +3749,8 @@ export interface components {
          * IncidentReplace
          * @description An incident and its participants.
          *
-         *     The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
-         *     `details`, which is any JSON of the caller, is returned only on request.
+         *     The server allocates its number, unless its creator brings one, and sets since when the incident is triggered, open
+         *     or closed. Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
          */
         IncidentReplace: {
             /**
@@ -10645,7 +10665,7 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, critical, team, policy_id, participants, created_at, updated_at, closed_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, critical, team, policy_id, participants, created_at, updated_at, triggered_at, opened_at, closed_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -10789,7 +10809,7 @@ export interface operations {
             query?: {
                 /** @description Fields that are only sent on request, separated by commas: details. */
                 include?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, critical, team, policy_id, participants, created_at, updated_at, closed_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, critical, team, policy_id, participants, created_at, updated_at, triggered_at, opened_at, closed_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;

@@ -220,6 +220,38 @@ def test_an_escalation_is_empty_once_the_incident_is_closed(policies: Caller) ->
     assert len(escalated(policies, "i1")) == 9
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [({"state": "CLOSED"}, {"state": "OPEN"}), ({"status": "RESOLVED"}, {"status": "TRIGGERED"})],
+    ids=["closed", "resolved"],
+)
+def test_an_incident_that_is_opened_again_escalates_from_then_on(
+    transport: Transport, table: str, changes: tuple[dict[str, str], ...]
+) -> None:
+    clock = Clock()
+    caller = caller_on(transport, table, runtime=Runtime(clock))
+    caller.post("/v1/escalation-policies", {"team_id": "red", "steps": [{"targets": ["schedule_day"]}]})
+    layer = {"users": ["ada", "bob"], "starts_at": "2026-01-01T00:00:00Z", "every": 7, "unit": "days"}
+    caller.post("/v1/schedules", {"team_id": "red", "schedule_id": "day", "name": "Day", "layers": [layer]})
+    incident(caller, "i1", team="team_red")
+    [first] = caller.get("/v1/incidents/i1/escalation").json["items"]
+
+    clock.now += 7 * 86_400
+    for change in changes:
+        caller.patch("/v1/incidents/i1", change)
+    caller.patch("/v1/incidents/i1", {"title": "Again"})
+    [again] = caller.get("/v1/incidents/i1/escalation").json["items"]
+
+    assert {first["user_id"], again["user_id"]} == {"ada", "bob"}
+    assert datetime.fromisoformat(again["at"]).timestamp() == clock.now
+
+
+def test_a_policy_that_the_caller_names_must_exist(policies: Caller) -> None:
+    incident(policies, "i1", team="team_red")
+
+    assert policies.get("/v1/incidents/i1/escalation", query="policy_id=none").code == "not_found"
+
+
 @pytest.mark.parametrize("target", ["user_a:b", "schedule_a#b", "schedule_a:b", "schedule_a#shift_b"])
 def test_a_target_that_can_be_nobody_does_not_keep_the_others_from_being_notified(caller: Caller, target: str) -> None:
     steps = [{"targets": [target, "user_ada"]}]

@@ -64,7 +64,9 @@ def escalation(db: Dynashard, incident: Incident, wanted: EscalationWanted) -> l
     policy = _policy(db, team, incident, wanted.policy_id)
     if policy is None:
         return []
-    steps = list(_steps(policy, incident.created_at))
+    # It begins anew if the incident is triggered or opened again. Incidents of earlier releases have neither time.
+    begins = max(filter(None, (incident.created_at, incident.triggered_at, incident.opened_at)))
+    steps = list(_steps(policy, begins))
     users = _users(db, team, steps)
     contacts = _contacts(db, incident.tenant_id, sorted({user for user in users.values() if user}))
     notices = [notice for step in steps for notice in _notices(step, users[step], contacts, critical=incident.critical)]
@@ -72,11 +74,12 @@ def escalation(db: Dynashard, incident: Incident, wanted: EscalationWanted) -> l
 
 
 def _policy(db: Dynashard, team: Mapping[str, str], incident: Incident, wanted: str | None) -> EscalationPolicy | None:
+    policies = db.collection(EscalationPolicy)
+    if wanted:
+        return policies.get({**team, "policy_id": wanted})
     try:
-        return db.collection(EscalationPolicy).find({**team, "policy_id": wanted or incident.policy_id or "default"})
+        return policies.find({**team, "policy_id": incident.policy_id or "default"})
     except InputError:
-        if wanted:
-            raise
         # The incident names what no policy can be called. The caller has sent nothing wrong.
         return None
 

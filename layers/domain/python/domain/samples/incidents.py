@@ -39,8 +39,13 @@ class IncidentState(StrEnum):
                 "RESOLVED": ("TRIGGERED",),
             },
             others=True,
+            stamps={"triggered_at": ("TRIGGERED",)},
         ),
-        Transitions("state", {"OPEN": ("CLOSED",), "CLOSED": ("OPEN",)}, stamps={"closed_at": ("CLOSED",)}),
+        Transitions(
+            "state",
+            {"OPEN": ("CLOSED",), "CLOSED": ("OPEN",)},
+            stamps={"opened_at": ("OPEN",), "closed_at": ("CLOSED",)},
+        ),
     ),
     tag="incidents",
     access=Access(read="incidents:read", write="incidents:write", operations={"delete": ("incidents:delete", ADMINS)}),
@@ -54,8 +59,8 @@ class Incident(
 ):
     """An incident and its participants.
 
-    The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
-    `details`, which is any JSON of the caller, is returned only on request.
+    The server allocates its number, unless its creator brings one, and sets since when the incident is triggered, open
+    or closed. Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
     """
 
     tenant_id: str
@@ -70,5 +75,7 @@ class Incident(
     participants: list[Participant] = Field(default_factory=list, max_length=100)
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()
+    triggered_at: Moment | None = None
+    opened_at: Moment | None = None
     closed_at: Moment | None = None
     details: Annotated[JsonValue | None, Attachment()] = None
