@@ -104,6 +104,14 @@ def test_an_entity_that_does_not_exist_is_refused(command_line: CommandLine) -> 
         assert said in command_line.run("events", "--entity", mistyped).err
 
 
+@pytest.mark.usefixtures("bus")
+def test_an_entity_without_events_is_named_while_its_events_of_before_are_shown(command_line: CommandLine) -> None:
+    without, declared = (command_line.run("events", "--entity", name) for name in ("users", "incidents"))
+
+    assert (without.status, without.out, declared.err) == (0, "", "")
+    assert without.err == "user.v1.User declares no events: write Events(of=User) in a module of the domain\n"
+
+
 def test_dead_letters_of_events_are_published_again_and_others_stay(
     command_line: CommandLine, bus: EventStore, letters: QueueStore
 ) -> None:
