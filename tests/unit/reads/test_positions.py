@@ -1,8 +1,9 @@
 """Positions of round-robin and shard-ordered listings, through any history of splits and merges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Position, Reading, Source
+from dynashard.transport.interface import Wire
 from tests.depth import examples
 from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
@@ -130,6 +132,75 @@ def test_a_page_that_one_shard_fills_is_one_query_and_the_next_comes_from_the_ne
     assert table.transport.waves == [1, 1]
     shards = [{CALCULATED.shard(CALCULATED.hash(key), 4) for key in page} for page in (first, second)]
     assert shards == [{0}, {1}]
+
+
+def shards_of(sizes: Sequence[int]) -> list[Wire]:
+    """Return rows so that shard 0 has the first number of them, shard 1 the second one, and so on."""
+    return [table_row(f"p:{shard}", f"{shard:02d}-{n:04d}") for shard, size in enumerate(sizes) for n in range(size)]
+
+
+def page_of(
+    transport: MemoryTransport, count: int, state: States = None, *, limit: int, filtered: bool = False, **more: Any
+) -> tuple[list[Wire], States]:
+    sources = [Source(number, f"p:{number}") for number in range(count)]
+    now = replace(layout(reading(None, forward=True, filtered=filtered), sources), **more)
+    return list_by_shard(Fetch(transport, Budget(), lambda: [now]), state, limit=limit, in_turn=True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "waves"),
+    [
+        # The first shard gives 10 of 35, so three shards are read for the other 25, for 8 each.
+        ([10] * 16, 35, [1, 3, 1]),
+        # An empty first shard suggests that the others have little.
+        ([0] * 9 + [1] + [0] * 6, 35, [1, 15]),
+        ([0] * 9 + [1] + [0] * 6, 4, [1, 4, 4, 4, 3, 1]),
+    ],
+)
+def test_the_rest_of_a_page_is_read_from_as_many_shards_as_seem_to_hold_it(
+    sizes: list[int], limit: int, waves: list[int]
+) -> None:
+    transport = MemoryTransport(None, Random(1))
+    transport.store(shards_of(sizes))
+
+    rows, _ = page_of(transport, 16, limit=limit)
+
+    assert (len(rows), transport.waves) == (min(limit, sum(sizes)), waves)
+
+
+def test_a_shard_that_ends_at_its_position_does_not_suggest_a_small_listing() -> None:
+    transport, rows = MemoryTransport(None, Random(1)), shards_of([10] * 4)
+    transport.store(rows)
+    state: States = None
+    for _ in range(4):
+        _, state = page_of(transport, 4, state, limit=5)
+    transport.store(row for row in rows if row["SK"]["S"] < "00-0005" or row["SK"]["S"] > "01")
+    transport.waves.clear()
+
+    page_of(transport, 4, state, limit=5)
+
+    assert transport.waves == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "read"),
+    [
+        (10, {}, 500),
+        (1000, {}, 1000),
+        (10, {"follows": True}, 500),
+        (10, {"follows": True, "moving": True}, 100),
+        (200, {"follows": True, "moving": True}, 200),
+    ],
+)
+def test_a_filtered_query_reads_500_items_and_100_while_markers_are_followed(
+    limit: int, more: dict[str, bool], read: int
+) -> None:
+    transport = MemoryTransport(None, Random(1))
+    transport.store(shards_of([3000]))
+
+    page_of(transport, 1, limit=limit, filtered=True, **more)
+
+    assert transport.read == read
 
 
 def test_shard_order_reads_each_shard_to_its_end() -> None:
