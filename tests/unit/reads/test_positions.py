@@ -200,7 +200,7 @@ def test_a_filtered_query_reads_500_items_and_100_while_markers_are_followed(
 
     page_of(transport, 1, limit=limit, filtered=True, **more)
 
-    assert transport.read == read
+    assert (transport.waves, transport.read) == ([1], read)
 
 
 def test_shard_order_reads_each_shard_to_its_end() -> None:
@@ -281,6 +281,22 @@ def test_entries_that_are_read_again_with_their_markers_leave_room_for_a_whole_p
     second, _ = list_by_shard(now, after, limit=8, in_turn=True)
 
     assert (len({row["SK"]["S"] for row in [*first, *second]}), now.rounds) == (16, 1)
+
+
+def test_a_listing_goes_on_while_entries_move_and_an_answer_has_only_returned_ones() -> None:
+    transport = MemoryTransport(SLOT, Random(4), cut=1)
+    transport.store(index_row("p:0", "same", f"item-{n}") for n in range(20))
+    moving = replace(layout(reading(SLOT, forward=True), [Source(0, "p:0")]), moving=True)
+    state: States = None
+    listed: list[str] = []
+
+    for _ in range(20):
+        found, state = list_by_shard(Fetch(transport, Budget(), lambda: [moving]), state, limit=2, in_turn=True)
+        listed += [row["SK"]["S"] for row in found]
+        if state is None:
+            break
+
+    assert sorted(listed) == sorted(f"item-{n}" for n in range(20))
 
 
 def test_entries_that_a_resize_has_put_ahead_of_sixteen_positions_are_not_listed_again() -> None:

@@ -140,13 +140,33 @@ def test_a_doubling_or_a_merge_adds_at_most_one_long_position(
     assert sorted(listed) == sorted(keys)
 
 
-def test_shards_with_long_keys_are_read_to_their_end_one_by_one() -> None:
+@pytest.mark.parametrize("length", [300, 600, 1024])
+@pytest.mark.parametrize("limit", [3, 20])
+def test_as_few_shards_take_turns_as_long_keys_leave_room_for(limit: int, length: int) -> None:
     random = Random(5)
-    keys = [f"{random.random():.9f}".ljust(1024, "x") for _ in range(400)]
+    keys = ["".join(random.choices(LETTERS, k=length)) for _ in range(400)]
     partition = Partition(random, 64, keys)
 
-    pages = [page for page, _ in partition.pages(3)]
+    pages = list(partition.pages(limit))
 
-    assert sum(map(len, pages)) == 400
+    assert sorted(key for page, _ in pages for key in page) == sorted(keys)
+    assert max(weight(token) for _, token in pages if token) <= MAX_WEIGHT
     # Few of them are read again.
     assert partition.transport.read < 400 * 1.1
+
+
+def test_shards_whose_keys_become_long_are_read_to_their_end_one_by_one() -> None:
+    random = Random(5)
+    keys = [f"{n:05d}" + "".join(random.choices(LETTERS, k=1019 * (n >= 320))) for n in range(640)]
+    partition = Partition(random, 64, keys)
+
+    pages = list(partition.pages(3))
+
+    assert sorted(key for page, _ in pages for key in page) == keys
+    assert max(weight(token) for _, token in pages if token) <= MAX_WEIGHT + 1024
+    assert partition.transport.read < 640 * 1.1
+
+
+def weight(token: str) -> int:
+    """Return the bytes of the positions in a cursor."""
+    return decode_positions(CODEC.read(token, b"question")[1], "p").weight
