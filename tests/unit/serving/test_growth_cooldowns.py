@@ -56,3 +56,34 @@ def test_another_wait_follows_one_that_is_over() -> None:
     assert cooldowns.waits("a")
     now[0] += WAIT
     assert not cooldowns.waits("a")
+
+
+def test_a_wait_at_a_clock_that_was_set_back_begins_anew() -> None:
+    now = [1000.0]
+    cooldowns = Cooldowns(SETTINGS, Runtime(lambda: now[0], random=lambda: 0.5))
+    assert cooldowns.waits("a")
+    now[0] -= 100
+    assert cooldowns.waits("a")
+
+    now[0] += WAIT
+
+    assert not cooldowns.waits("a")
+
+
+def test_a_wait_follows_a_cooldown_that_is_over() -> None:
+    now = [1000.0]
+    cooldowns = Cooldowns(SETTINGS, Runtime(lambda: now[0], random=lambda: 0.5))
+    assert cooldowns.claim("a", 60)
+
+    now[0] += 60
+
+    assert cooldowns.waits("a")
+
+
+def test_the_cooldown_that_was_begun_longest_ago_is_forgotten_first() -> None:
+    now = [1000.0]
+    cooldowns = Cooldowns(SETTINGS, Runtime(lambda: now[0], random=lambda: 0.5))
+    for key in [*range(10_000), 0, 10_000]:
+        cooldowns.begin(str(key), 2000.0)
+
+    assert [cooldowns.claim(key, 60) for key in ("0", "1")] == [False, True]

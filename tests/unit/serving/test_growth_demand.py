@@ -314,9 +314,22 @@ def test_memory_is_bounded_and_the_sums_are_not() -> None:
         world.demand.throttled(WRITES, str(number))
         world.transport.call("PutItem", {"TableName": "table", "Item": {"PK": {"S": str(number)}}})
 
+    world.transport.call("PutItem", {"TableName": "table", "Item": {"PK": {"S": "0"}}})
+
     [tally] = world.demand.tallies(WRITES)
     assert (len(tally.admitted), len(tally.throttled)) == (4096, 4096)
-    assert (tally.all_admitted, tally.all_throttled) == (5000, 5001)
+    assert (tally.all_admitted, tally.all_throttled) == (5001, 5001)
+    assert (tally.admitted["0"], tally.admitted["1"]) == (2, 1)
+
+
+def test_a_throttled_request_is_not_counted_before_counting_has_begun() -> None:
+    world = Counted(active=False)
+    world.inner.trouble = throttle()
+
+    with pytest.raises(ThrottledError):
+        world.transport.call("PutItem", PUT)
+
+    assert world.demand.tallies(WRITES) == []
 
 
 def test_closing_closes_the_transport_within() -> None:
