@@ -77,6 +77,23 @@ def test_the_wait_for_a_late_publication_starts_when_it_arrives(world: Moving, s
     assert world.record(ABC.key).since >= arrived[0] + WAIT
 
 
+def test_items_are_counted_only_during_the_wait_for_every_client(world: Moving) -> None:
+    world.fill(Thing, 40)
+    world.resharder.start(ABC, 8)
+    assert (world.step(ABC.key).kind, world.step(ABC.key).kind) == ("work", "wait")
+    assert world.resharder.advance(ABC.key).kind == "work"
+    since = world.record(ABC.key).since
+
+    world.clock.now = since + WAIT - 0.01
+    during = world.resharder.advance(ABC.key)
+    world.clock.now = since + WAIT
+    world.resharder.advance(ABC.key)
+
+    assert (during.kind, len(during.tasks)) == ("work", 4)
+    status = world.resharder.status(ABC)
+    assert (status.stage, status.total) == ("move", None)
+
+
 def test_settling_leaves_lagging_reads_time_to_see_the_last_move(world: Moving) -> None:
     world.fill(Thing, 20)
     lagging = world.new(timing=replace(TIMING, lag=5.0))

@@ -114,6 +114,14 @@ def test_every_shard_of_a_key_spans_the_key(of: list[int], bare: bool, pending: 
                 assert high is None or sort < high
 
 
+@pytest.mark.parametrize(("sort", "count"), [("k", 4), ("l", 4), ("m", None), ("n", None)])
+def test_an_entry_decides_from_its_first_key_on_and_must_be_settled_for_it(sort: str, count: int | None) -> None:
+    epochs = Epochs("r", published(TWO, 1, "m", 8))
+
+    assert epochs.settled_count_of(sort) == count
+    assert epochs.unsettled(sort) == (None if count else Epoch("m", 8, PENDING))
+
+
 def test_a_history_that_was_read_again_places_keys_alike() -> None:
     one, other = (Epochs("r", TWO, settle=lambda _: None) for _ in range(2))
 
