@@ -208,6 +208,17 @@ def test_adding_does_not_continue_from_an_expired_item(world: World) -> None:
     assert world.notes.get(key()).reads == 2
 
 
+def test_adding_continues_from_an_item_that_took_the_place_of_an_expired_one_in_between(world: World) -> None:
+    world.adopt({"PK": {"S": "test.v1.Note:abc"}, "SK": {"S": "1"}, "reads": {"N": "7"}, "ExpiresAt": {"N": "1"}})
+    other = world.of(Note)
+    sent = world.faults(meanwhile("TransactWriteItems", lambda: other.create(note(reads=3)), nth=2))
+
+    world.transact(Update(Note, key(), add={"reads": 2}, missing="create"))
+
+    assert sent.sent("TransactWriteItems") == 3
+    assert world.notes.get(key()).reads == 5
+
+
 @pytest.mark.parametrize(
     "step",
     [

@@ -40,6 +40,15 @@ def test_a_sum_keeps_to_its_bounds_to_the_last_unit(world: World) -> None:
     assert refusal(world, Update(Note, key(), add={"reads": 6}, at_most={"reads": 5})).available == 5
 
 
+def test_another_revision_refuses_a_sum_that_is_out_of_its_bounds_too(world: World) -> None:
+    world.notes.create(Note(tenant="abc", id="1", reads=3))
+
+    with pytest.raises(TransactionRefusedError) as error:
+        world.transact(taking(4, if_match="another"))
+
+    assert error.value.reason == "revision_mismatch"
+
+
 @pytest.mark.parametrize(("start", "amount", "allowed"), [(0, 1, False), (0, -1, True), (None, 1, False)])
 def test_a_missing_item_counts_as_zero(world: World, start: int | None, amount: int, *, allowed: bool) -> None:
     if start is not None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dynashard import Create, Entity, Key, Put, Registry, Shards, Update
-from dynashard.errors import NewerItemError, UndecodableItemError, UnprocessedError
+from dynashard import Check, Create, Delete, Entity, Key, Put, Registry, Shards, Update
+from dynashard.errors import NewerItemError, TransactionRefusedError, UndecodableItemError, UnprocessedError
 from dynashard.reads import Order
 from dynashard.transport import Transport, metered
 from tests.api_caller import TENANT
@@ -196,6 +196,23 @@ def test_older_code_does_not_write_over_a_newer_item(
 
     assert (refused.value.version, refused.value.known) == (2, 1)
     assert stored.item() == before
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [(Check(First, KEY, revision=None), "already_exists"), (Delete(First, KEY, if_match="other"), "revision_mismatch")],
+    ids=["check", "delete"],
+)
+def test_older_code_judges_a_newer_item_that_it_does_not_write_over(
+    step: Check | Delete, reason: str, first: Version, second: Version
+) -> None:
+    an_old_one(first)
+    second.tasks.update(KEY, set={"age": 37})
+
+    with pytest.raises(TransactionRefusedError) as refused:
+        first.db.transact(step)
+
+    assert refused.value.reason == reason
 
 
 def test_older_code_refuses_newer_items_in_a_batch(first: Version, second: Version, stored: Stored) -> None:
