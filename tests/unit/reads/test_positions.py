@@ -193,7 +193,7 @@ def test_a_shard_that_ends_at_its_position_does_not_suggest_a_small_listing() ->
     ],
 )
 def test_a_filtered_query_reads_500_items_and_100_while_markers_are_followed(
-    limit: int, more: dict[str, bool], read: int
+    limit: int, more: dict[str, Any], read: int
 ) -> None:
     transport = MemoryTransport(None, Random(1))
     transport.store(shards_of([3000]))
