@@ -102,6 +102,7 @@ def create_all(world: Moving, resizes: Resizes, random: Random, prefix: str, unt
     return outcomes
 
 
+@pytest.mark.timeout(7200)
 def test_one_of_many_concurrent_creates_wins_and_nothing_is_left_over(world: Moving) -> None:
     random = Random(73)
     world.of(Member).batch_write(put=[member(f"beside-{number}") for number in range(BESIDE)])
