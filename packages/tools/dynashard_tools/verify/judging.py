@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from dynashard.entity import EntityDefinition, Undecodable, judged, marked_count, marker_problem
+from dynashard.entity import EntityDefinition, Undecodable, judged, marked_count, marker_problem, unrevised_problem
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.resharding.scope import Family
-from dynashard.schema import INDEX_SLOTS, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import INDEX_SLOTS, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
 from dynashard_tools.verify.findings import Finding, Kind, unreadable
 from dynashard_tools.verify.stored import key_text
@@ -72,7 +72,5 @@ def _item(family: Family, member: EntityDefinition[Any] | None, item: Wire) -> I
     verdict = judged(member.decode, item)
     if isinstance(verdict, Undecodable):
         yield unreadable(verdict)
-    elif not family.adopts and (TYPE not in item or REV not in item):
-        lacking = " and ".join(name for name in (TYPE, REV) if name not in item)
-        detail = f"it has no {lacking}, because the layer has not written it: write it anew"
-        yield Finding(Kind.UNREVISED, key_text(item), detail)
+    elif not family.adopts and (problem := unrevised_problem(item)):
+        yield Finding(Kind.UNREVISED, key_text(item), problem)

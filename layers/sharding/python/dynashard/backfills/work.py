@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.entity import EntityDefinition, ItemKey, unrevised_problem
 from dynashard.errors import UndecodableItemError
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live
 from dynashard.resharding.relocation import Work
 from dynashard.resharding.scope import Family
 from dynashard.routing import logical_partition_of
-from dynashard.schema import MOVED_TO, PK, REV, SK, TYPE
+from dynashard.schema import MOVED_TO, PK, SK, TYPE
 from dynashard.topology.backfilled import Goal
 from dynashard.transport.interface import Wire
 
@@ -82,9 +82,8 @@ class BackfillWork(Work):
         """Whether an item needs a write; raises `UndecodableItemError` if it may not have one."""
         if not self.needed(item):
             return False
-        if not self._family.untyped and (TYPE not in item or REV not in item):
-            lacking = " and ".join(name for name in (TYPE, REV) if name not in item)
-            raise UndecodableItemError(f"it has no {lacking}, because the layer has not written it: write it anew")
+        if not self._family.untyped and (problem := unrevised_problem(item)):
+            raise UndecodableItemError(problem)
         router, key = self.store.router, self.key_of(item)
         if router.reads_at(self.entity, item[PK]["S"], key.sort):
             return True

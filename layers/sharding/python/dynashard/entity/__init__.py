@@ -21,7 +21,15 @@ from dynashard.entity.declaration import (
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.item_keys import IndexDefinition, ItemKey
-from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
+from dynashard.entity.judging import (
+    Undecodable,
+    expiry,
+    judged,
+    marked_count,
+    marker_problem,
+    unrevised_problem,
+    verdict,
+)
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.values import members
@@ -62,6 +70,7 @@ __all__ = [
     "new_id",
     "plain_types",
     "revision_in",
+    "unrevised_problem",
     "updated_at",
     "verdict",
     "with_revision",

@@ -57,6 +57,12 @@ def verdict(wire: Mapping[str, Any], problem: str, versions: tuple[int, int] | N
     return Undecodable(partition, sort, problem, versions)
 
 
+def unrevised_problem(wire: Mapping[str, Any]) -> str | None:
+    """Return why a stored item cannot be one that the layer wrote; None if it has a type and a revision."""
+    lacking = " and ".join(name for name in (TYPE, REV) if name not in wire)
+    return f"it has no {lacking}, so the layer has not written it: write it anew" if lacking else None
+
+
 def system_problem(name: str, wire: Mapping[str, Any], *, expires: bool = True) -> str | None:
     """Return what is wrong with the attributes that the layer stores beside the fields of an entity; None if nothing.
 

@@ -97,7 +97,7 @@ def of_type(name: str, *, untyped: bool, or_none: bool) -> Condition:
     """An item of the entity with this name; `untyped` also one of no entity, `or_none` also nothing at all."""
     terms = ["#type = :type"]
     terms += ["attribute_not_exists(#type)"] if untyped else []
-    terms += [f"attribute_not_exists({PK})"] if or_none and not untyped else []
+    terms += [f"attribute_not_exists({PK})"] if or_none else []
     expression = terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
     return Condition(expression, {":type": {"S": name}}, {"#type": TYPE})
 
