@@ -13,6 +13,7 @@ from dynashard.errors import AlreadyExistsError
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_local.workers.stream import Stream
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.stream_world import Streamed, records_of
@@ -37,6 +38,17 @@ def ping(number: int) -> Ping:
     )
 
 
+@pytest.fixture
+def db(wire: Transport, table: str) -> Dynashard:
+    later = Runtime((DAY + timedelta(days=1)).timestamp)
+    return Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
+
+
+@pytest.fixture
+def stream(table: str, engine_url: str, dynamodb: RawDynamoDB) -> Stream:
+    return Streamed(engine_url, dynamodb).on(table)
+
+
 def hours(db: Dynashard, *episodes: str) -> dict[Any, tuple[int, int]]:
     found = {}
     for episode in episodes or ("e0", "e1"):
@@ -46,12 +58,7 @@ def hours(db: Dynashard, *episodes: str) -> dict[Any, tuple[int, int]]:
     return found
 
 
-def test_each_change_of_the_stream_is_counted_once(
-    wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
-) -> None:
-    stream = Streamed(engine_url, dynamodb).on(table)
-    later = Runtime((DAY + timedelta(days=1)).timestamp)
-    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
+def test_each_change_of_the_stream_is_counted_once(db: Dynashard, stream: Stream) -> None:
     stored, letters = [ping(number) for number in range(60)], list[DeadLetter]()
     pings = db.collection(Ping)
 
@@ -80,11 +87,8 @@ def test_each_change_of_the_stream_is_counted_once(
 
 
 def test_a_damaged_part_of_a_roll_up_does_not_stop_the_stream(
-    wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
+    db: Dynashard, stream: Stream, table: str, dynamodb: RawDynamoDB
 ) -> None:
-    stream = Streamed(engine_url, dynamodb).on(table)
-    later = Runtime((DAY + timedelta(days=1)).timestamp)
-    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
     letters, pings = list[DeadLetter](), db.collection(Ping)
     dispatcher = Dispatcher([PLAYS.consumer(db)], keep=letters.append)
     for number in range(20):
