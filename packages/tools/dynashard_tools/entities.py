@@ -60,7 +60,7 @@ def names_beginning(incomplete: str) -> list[str]:
 
 
 def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
-    """Parse a partition's fields from `abc` or `abc:engineering`; none of them may contain a colon.
+    """Parse a partition's fields from `abc`, `abc:engineering` or `tenant_id=abc`; no value may contain a colon.
 
     The text of a partition without fields is empty.
 
@@ -79,6 +79,10 @@ def named_fields(model: type[Entity], names: Sequence[str], text: str, what: str
         form = DEFAULT_SEPARATOR.join(names) or repr("")
         parts = plural(len(values), "part")
         raise CommandError(f"{what} has the form {form}, but {text!r} has {parts}")
+    pairs = [value.partition("=") for value in values]
+    if sorted(name for name, equals, _ in pairs if equals) == sorted(names):
+        # As `list` takes them; a value that begins with the name of its field is written after that name as well.
+        return {name: found.assignment.check(name, value) for name, _, value in pairs}
     return {name: found.assignment.check(name, value) for name, value in zip(names, values, strict=True)}
 
 

@@ -15,7 +15,7 @@ EntityName = Annotated[str, typer.Argument(help=f"An entity: {NAMES}.", autocomp
 AnyEntity = Annotated[
     str | None, typer.Argument(help=f"An entity; all if left out: {NAMES}.", autocompletion=names_beginning)
 ]
-Partition = Annotated[str, typer.Argument(help="A logical partition, such as abc.")]
+Partition = Annotated[str, typer.Argument(help="A logical partition, such as abc or tenant_id=abc.")]
 Workers = Annotated[int, typer.Option(min=1, max=64, help="How many shards to read at a time.")]
 Day = Annotated[str | None, typer.Option(help="A day in UTC, such as 2026-11-20.")]
 Month = Annotated[str | None, typer.Option(help="A month in UTC, such as 2026-11.")]
