@@ -17,7 +17,6 @@ from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import LeasedTopology, Topology
 from dynashard.transactions.single_writes import TransactedWrites
-from dynashard_checks.schedules.database import ActorTransport
 from dynashard_checks.schedules.entities import GROUP, TENANT
 from dynashard_checks.schedules.history import Key, Watch
 from dynashard_checks.schedules.operations import Operation
@@ -25,6 +24,7 @@ from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed
 from dynashard_checks.schedules.sessions import Session
 from dynashard_checks.schedules.traffic import LEASE, Pace, TimedTopology, Traffic
+from dynashard_checks.schedules.transport import ActorTransport
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 _CURSORS: Final = CursorCodec(["a secret of the schedules"])

@@ -4,33 +4,24 @@
   the others follow turn by turn. In between, other writes and transactions on its keys get a conflict, and plain reads
   see some of its writes.
 - Requests are throttled, not sent, lost before or after they were applied, or applied after their sender has given up.
-  They are sent again by the rules of the layer (`dynashard.transport.attempts`).
+  Their sender sends them again (`transport.py`).
 - A request of a killed actor is not sent. A transaction that has begun completes.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 from typing import Any, Final
 
 from dynashard.entity.uniqueness import RESERVATION
-from dynashard.errors import (
-    DynashardError,
-    EngineUnavailableError,
-    TransactionCanceledError,
-)
-from dynashard.runtime import Runtime
+from dynashard.errors import DynashardError, EngineUnavailableError, TransactionCanceledError
 from dynashard.schema import TOPOLOGY_KEY
-from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology.records import Record, decode
 from dynashard.transactions.transaction import SETTLED
-from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
-from dynashard.transport.clock_offset import ClockOffset
-from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
+from dynashard.transport.interface import Wire
 from dynashard_checks.schedules.history import Check, History
-from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.requests import (
     KEYS,
     StoredKey,
@@ -46,8 +37,6 @@ from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire
 
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}
-_ATTEMPTS: Final = (1, 2, 3)
-"""How often a request is sent at most. Few attempts suffice, because the first resend is the interesting one."""
 _ACTIONS: Final = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
 _THROTTLES: Final = (
     ("TableWriteKeyRangeThroughputExceeded", TABLE),
@@ -350,60 +339,3 @@ class Database:
             self.faults.random.choice(codes)["Code"] = "TransactionConflict"
             return refused(operation, "TransactionCanceledException", CancellationReasons=codes)
         return refused(operation, "TransactionConflictException")
-
-
-@dataclass
-class ActorTransport(OneByOne):
-    """The `Transport` of one actor. Parallel requests are sent one after the other in a random order.
-
-    Attributes:
-        check: judges the effect of the running operation on a key; None for actors that change no value.
-    """
-
-    database: Database
-    actor: Actor
-    process: Process
-    check: Check | None = None
-    calls: int = 0
-    allowed: Callable[[str], None] = lambda _: None
-
-    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """See `Transport.call`."""
-        attempts = Attempts(
-            most=self.actor.random.choice(_ATTEMPTS),
-            runtime=Runtime(sleep=self._sleep, random=self.actor.random.random),
-        )
-        answer = attempts.run(
-            lambda _: self.send_once(operation, request), operation, resend or resend_of(operation, request)
-        )
-        for meter in meters():
-            meter.record(operation, consumed_of(operation, answer))
-        return answer
-
-    def send_once(self, operation: str, request: Mapping[str, Any]) -> Wire:
-        """Send one attempt of a request."""
-        self.calls += 1
-        self.allowed(operation)
-        sent = self.process.clock()
-        answer = self.database.call(self.actor, operation, request, self.check)
-        self.process.observe(sent)
-        return answer
-
-    @property
-    def clock_offset(self) -> ClockOffset:
-        """What the process knows about its clock; see `Clocked`."""
-        return self.process.offset
-
-    def _sleep(self, seconds: float) -> None:
-        self.database.scheduler.sleep(self.actor, seconds)
-
-    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
-        """See `Transport.try_all`."""
-        del concurrency
-        order = list(range(len(calls)))
-        self.actor.random.shuffle(order)
-        answers = {at: self._tried(calls[at]) for at in order}
-        return [answers[at] for at in range(len(calls))]
-
-    def close(self) -> None:
-        """Do nothing: the connection belongs to the database."""

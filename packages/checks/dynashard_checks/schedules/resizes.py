@@ -13,10 +13,11 @@ from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.runtime import Runtime
 from dynashard.topology import Phase, Record
 from dynashard.transport.interface import Wire
-from dynashard_checks.schedules.database import ActorTransport, Database
+from dynashard_checks.schedules.database import Database
 from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed, Scheduler
 from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW
+from dynashard_checks.schedules.transport import ActorTransport
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 T = TypeVar("T")

@@ -24,13 +24,13 @@ from dynashard.runtime import Runtime
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.topology import Epoch, family_of
 from dynashard.transport.interface import Wire
-from dynashard_checks.schedules.database import ActorTransport
 from dynashard_checks.schedules.epochs.database import EpochDatabase
 from dynashard_checks.schedules.epochs.plan import Clock, EpochPlan
 from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.resizes import Kills
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed, Scheduler
 from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW
+from dynashard_checks.schedules.transport import ActorTransport
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 T = TypeVar("T")
