@@ -52,7 +52,8 @@ def get_all(
             return Unfinished(left, error)
         unread: list[T] = []
         for answer in answers:
-            found.update((at[stored_key(item)], item) for item in answer.get("Responses", {}).get(store.table, []))
+            for item in answer.get("Responses", {}).get(store.table, []):
+                found[at[stored_key(item)]] = item
             keys = answer.get("UnprocessedKeys", {}).get(store.table, {}).get("Keys", [])
             unread += [at[stored_key(key)] for key in keys]
         return Unfinished(unread)

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType, defstruct
 from orjson import JSONDecodeError, loads
 
 from dynashard.compiled.reader import entity_reader
-from dynashard.compiled.rows import Capacity, Row, parser_of
+from dynashard.compiled.rows import Capacity, parser_of
 from dynashard.entity import EntityDefinition
 from dynashard.repository.projection import ENTITY
 from dynashard.schema import EXPIRES_AT, PK, SK
@@ -48,16 +48,11 @@ def entities_of(entity: EntityDefinition[Any]) -> Reader | None:
                 if item is None or row.pk is UNSET:
                     stored = stored or loads(body)["Responses"]
                     made.append(stored[table][number])
-                else:
-                    made.append(_found(row, item))
+                    continue
+                known: Wire = {PK: {"S": row.pk.S}, SK: {"S": row.sk.S}, ENTITY: item}
+                if row.expires is not UNSET:
+                    known[EXPIRES_AT] = {"N": row.expires.N}
+                made.append(known)
         return found
 
     return reader
-
-
-def _found(row: Row, item: object) -> Wire:
-    """What stands for a stored item: its key, the time by which it expires, and its entity."""
-    key: Wire = {PK: {"S": row.pk.S}, SK: {"S": row.sk.S}, ENTITY: item}  # type: ignore[union-attr]
-    if row.expires is not UNSET:
-        key[EXPIRES_AT] = {"N": row.expires.N}
-    return key
