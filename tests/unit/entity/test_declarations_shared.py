@@ -58,6 +58,11 @@ FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"indexes": [an_index()], "sort": "b#{id}"},
         "index by_id is declared with None, but by_id of one",
     ),
+    "other shards of the second index only": (
+        {"indexes": [an_index("GSI2", shards=Shards(4))]},
+        {"indexes": [an_index(name="alone"), an_index("GSI2", shards=Shards(8))], "sort": "b#{id}"},
+        "index by_id is declared with Shards(count=8, placement='calculated', max=1024, ",
+    ),
     "other shards under another index prefix": (
         {"indexes": [an_index(shards=Shards(4))]},
         {"indexes": [an_index(shards=Shards(8), prefix="else")], "sort": "b#{id}"},

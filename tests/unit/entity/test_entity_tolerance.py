@@ -1,11 +1,12 @@
 """Stored items of another version: unknown members and required fields without a value are read, nothing else is."""
 
+import json
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from dynashard import Entity, EntityDefinition, Key, Registry, definition
 from dynashard.errors import InvalidValueError, UndecodableItemError
@@ -189,6 +190,35 @@ def test_only_values_that_were_taken_from_an_item_may_be_of_another_version(
     made = definition(Part).tolerance.made(given, refused.value, taken)
 
     assert (made and made.kind) == kind
+
+
+def test_an_item_is_undecodable_if_a_validator_of_another_field_does_not_know_the_member() -> None:
+    lengths = {Kind.BOLT: 30, Kind.NUT: 5}
+
+    class Order(Entity, name="test.v1.Order", key=Key(partition="{id}"), registry=Registry()):
+        id: str
+        kind: Kind
+        length: int
+
+        @field_validator("length")
+        @classmethod
+        def possible(cls, length: int, others: ValidationInfo) -> int:
+            # A field that was refused is not among the others.
+            return min(length, lengths[others.data["kind"]]) if "kind" in others.data else length
+
+    known, given = definition(Order), {"id": "1", "kind": "screw", "length": 9}
+    with pytest.raises(ValidationError) as refused:
+        Order.model_validate(given)
+
+    with pytest.raises(UndecodableItemError, match=r"kind: Input should be 'bolt' or 'nut'"):
+        known.decode({"id": {"S": "1"}, "kind": {"S": "screw"}, "length": {"N": "9"}, **OURS, "Type": {"S": "test.v1.Order"}})
+    assert known.tolerance.made(given, refused.value, given) is None
+    assert known.tolerance.document(json.dumps(given), {"kind"}) is None
+
+
+def test_a_list_with_a_null_is_undecodable_when_it_is_read_alone(entity: EntityDefinition[Part]) -> None:
+    with pytest.raises(UndecodableItemError, match="kinds: Input should be 'bolt' or 'nut'"):
+        entity.decode_fields(stored(kinds={"L": [{"NULL": True}]}), ["kinds"])
 
 
 def test_the_first_field_that_is_wrong_is_named(entity: EntityDefinition[Part]) -> None:
