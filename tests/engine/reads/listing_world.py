@@ -122,7 +122,7 @@ class World:
             table=self.table,
             cursor_keys=more.pop("cursor_keys", CURSOR_KEYS),
             topology=self.counts,
-            runtime=Runtime(NOW.timestamp),
+            runtime=Runtime(more.pop("clock", NOW.timestamp)),
             **more,
         )
         return db.collection(model, *others)

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard import Budget, Filter
+from dynashard import Budget, Entity, Filter, Index, Key, Registry, Shards
+from dynashard.reads.fences import MOVING_LIFE_SECONDS
 from tests.depth import examples
 from tests.engine.reads.listing_world import (
     INDEXES,
+    NOW,
     ORDERS,
     Counts,
     Note,
@@ -122,6 +124,35 @@ def test_chosen_fields_of_an_index_are_listed_alone(world: World, order: str, in
 
     expected = [{"id": note.id, "rank": note.rank} for note in notes if note.group == "g"]
     assert sorted(items, key=lambda item: str(item["id"])) == sorted(expected, key=lambda item: str(item["id"]))
+
+
+class Ranked(
+    Entity,
+    name="listing.v1.Ranked",
+    key=Key("{tenant}", "{id}"),
+    indexes=[Index("GSI1", "by_rank", "{tenant}", "{rank}#{id}", shards=Shards(64))],
+    registry=Registry(),
+):
+    tenant: str
+    id: str
+    rank: str
+
+
+def test_an_item_that_an_update_moves_behind_a_page_is_listed_after_seconds_though_its_key_is_in_the_index(
+    world: World,
+) -> None:
+    of, now, world.counts = tenant(), NOW.timestamp(), Counts(16, 64)
+    ranked = world.collection(Ranked, clock=lambda: now)
+    ranked.batch_write(put=[Ranked(tenant=of, id=f"{n:03d}", rank=f"{n:03d}") for n in range(300)])
+    page = ranked.list({"tenant": of}, index="by_rank", order="ordered", limit=10)
+    moved = [f"{n:03d}" for n in range(290, 300)]
+    for each in moved:
+        ranked.update({"tenant": of, "id": each}, {"rank": "009"})
+
+    now += MOVING_LIFE_SECONDS + 1
+    after = ranked.list({"tenant": of}, index="by_rank", order="ordered", limit=10, cursor=page.cursor)
+
+    assert [item.id for item in after] == moved
 
 
 def _within(rank: str, span: dict[str, str]) -> bool:

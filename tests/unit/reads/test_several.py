@@ -182,6 +182,20 @@ def test_a_page_that_is_overtaken_goes_on_with_the_partition_whose_turn_it_is() 
     assert keys_of([*first, *second]) == ["k00", "k10"]
 
 
+def test_a_page_that_ends_at_a_key_of_two_partitions_leaves_the_second_item_to_the_next_page() -> None:
+    rows = [*(table_row("p0:0", f"k{number}") for number in range(9)), table_row("p1:0", "k3")]
+    transport = MemoryTransport(None, Random(1))
+    transport.store(rows)
+    world = World(transport, [1, 1], rows, Random(1), None)
+    fetches = [world.fetch(forward=True, budget=2) for _ in range(2)]
+
+    first, after, _ = list_ordered(fetches[0], None, limit=6, item_bytes=None)
+    second, _, _ = list_ordered(fetches[1], after, limit=6, item_bytes=None)
+
+    assert keys_of(first) == ["k0", "k1", "k2", "k3"]
+    assert keys_of(second)[:2] == ["k3", "k4"]
+
+
 @st.composite
 def copied(draw: st.DrawFn) -> World:
     """Things with copies in some of the partitions, under the same sort key in each."""

@@ -230,7 +230,7 @@ def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[
         first, past = len(runs), len(runs) + len(layout.streams) - 1
         state = Positions(1) if after is None else after[part]
         # A table's position is one sort key, wherever items are placed.
-        state = state.under(past + 1 - first) if layout.identity is None else layout.rebase(state)
+        state = state.under(len(layout.streams)) if layout.identity is None else layout.rebase(state)
         for number in range(len(layout.streams)):
             # In a table no two live items have equal sort keys, only an item and its marker: all are known up to it.
             through = past if layout.identity is None else first + number
