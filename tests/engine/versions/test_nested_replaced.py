@@ -1,5 +1,6 @@
 """Writes that have read nothing keep the members of objects that only a newer version declares."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from dynashard.errors import NotFoundError, RevisionMismatchError, TransactionRe
 from dynashard.testing.faults import FaultyTransport
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from tests.declaring import new_class
 from tests.engine.api.api_on_engine import KEYS
 
 pytestmark = pytest.mark.engine
@@ -30,6 +32,10 @@ class OldPoint(BaseModel, extra="forbid"):
 
 class NewPoint(OldPoint, extra="forbid"):
     z: int | None = None
+
+
+class OldTile(BaseModel, extra="forbid"):
+    x: int = 0
 
 
 class OldRoof(TypedDict):
@@ -326,3 +332,27 @@ def test_an_item_with_too_many_objects_for_a_condition_is_read_first(world: Worl
     put(world.db, OldHouse(**KEY, rooms=changed))
 
     assert world.house.rooms == {**rooms, "room7": NewPoint(x=100, z=7)}
+
+
+class Empty(BaseModel, extra="forbid"):
+    """An object whose members only a newer version declares."""
+
+
+@pytest.mark.parametrize(("empty", "more"), [(50, 0), (31, 14)], ids=["without members", "with a member or without"])
+def test_a_condition_on_short_objects_has_at_most_300_operators(world: World, *, empty: int, more: int) -> None:
+    """DynamoDB takes no more, which local engines do not check."""
+    kinds: list[type[BaseModel]] = [Empty] * empty + [OldTile] * more
+    fields = {f"field{number}": kind for number, kind in enumerate(kinds)}
+    annotations = {"tenant_id": str, "id": str, **fields}
+    key = Key("{tenant_id}", "{id}")
+    wall = new_class("Wall", {"__annotations__": annotations, "__module__": __name__}, name="replaced.v1.Wall", key=key,
+                     registry=Registry())  # fmt: skip
+    walls, made = world.db.collection(wall), wall(**KEY, **{name: kind() for name, kind in fields.items()})
+    walls.create(made)
+
+    sent = world.sent(lambda: walls.put(made))
+
+    conditions = [call.request.get("ConditionExpression", "") for call in world.wire.calls[-len(sent) :]]
+    operators = re.compile(r"\b(?:AND|OR|NOT|size|attribute_\w+)\b|[<>]?=")
+    assert max(len(operators.findall(condition)) for condition in conditions) <= 300
+    assert sent == ["UpdateItem", "GetItem", "UpdateItem"]

@@ -211,7 +211,9 @@ def test_an_item_is_undecodable_if_a_validator_of_another_field_does_not_know_th
         Order.model_validate(given)
 
     with pytest.raises(UndecodableItemError, match=r"kind: Input should be 'bolt' or 'nut'"):
-        known.decode({"id": {"S": "1"}, "kind": {"S": "screw"}, "length": {"N": "9"}, **OURS, "Type": {"S": "test.v1.Order"}})
+        known.decode(
+            {"id": {"S": "1"}, "kind": {"S": "screw"}, "length": {"N": "9"}, **OURS, "Type": {"S": "test.v1.Order"}}
+        )
     assert known.tolerance.made(given, refused.value, given) is None
     assert known.tolerance.document(json.dumps(given), {"kind"}) is None
 

@@ -33,7 +33,7 @@ from dynashard.transport.interface import Wire
 _MOST_OF_CONDITION: Final = 3072
 """Of the condition, because DynamoDB takes 4,096, and a write demands more than this."""
 _MOST_OPERATORS: Final = 250
-"""Of the condition, because DynamoDB takes 300."""
+"""Of the condition, each AND included, because DynamoDB takes 300, and a write demands more than this."""
 
 NEVER: Final = Condition("attribute_not_exists(PK)")
 """Fails for every stored item, so that it is read: the condition on its objects would be too large."""
@@ -224,7 +224,7 @@ def only_declared(entity: EntityDefinition[Any], fields: Mapping[str, Any], stor
             has = [f"attribute_exists({at}.{alias(member)})" for member in members]
             whole = " AND ".join([f"size({at}) = {count}", *has])
             terms.append(f"(NOT attribute_type({at}, :map) OR {whole})")
-            operators += 5 + 2 * len(members)
+            operators += 6 + 2 * len(members)
     if not terms:
         return None
     expression = " AND ".join(terms)
