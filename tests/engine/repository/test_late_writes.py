@@ -55,7 +55,9 @@ OPERATIONS: dict[str, tuple[str, Any]] = {
 
 
 SCENES = [
-    *((name, "prepare", "growing") for name in OPERATIONS),
+    *((name, "prepare", "growing") for name in OPERATIONS if name != "batch put"),
+    # Only items of stable partitions are written by BatchWriteItem.
+    ("batch put", "", "growing"),
     ("create", "", "growing"),
     ("create", "prepare", "shrinking"),
 ]
@@ -166,6 +168,24 @@ def test_a_late_create_whose_key_was_taken_meanwhile_is_refused(world: Moving, s
 
     judged(world, identity, acknowledged=True)
     assert things(client(world)).get({"tenant": "abc", "id": identity}).text == "theirs"
+    assert verified(world).total == 0
+
+
+@pytest.mark.parametrize("stage", ["sweep", "stable"])
+def test_a_late_put_of_a_batch_whose_key_was_taken_meanwhile_is_sent_again(world: Moving, stage: str) -> None:
+    [identity] = moving_ids(4, 8, 1)
+
+    def taken() -> None:
+        world.resharder.start(ABC, 8, survey=False)
+        reach(world, stage)
+        things(client(world)).create(Thing(tenant="abc", id=identity, text="theirs"))
+        world.finish(ABC)
+
+    db = client(world, [meanwhile("BatchWriteItem", taken)])
+    things(db).batch_write(put=[Thing(tenant="abc", id=identity, text="mine")])
+
+    judged(world, identity, acknowledged=True)
+    assert things(client(world)).get({"tenant": "abc", "id": identity}).text == "mine"
     assert verified(world).total == 0
 
 
