@@ -7,6 +7,7 @@ import pytest
 
 from dynashard import Collection, Create
 from dynashard.errors import OutcomeUnknownError
+from dynashard.testing.faults import meanwhile
 from dynashard.transport import Transport
 from tests.engine.repository.late_world import answered_late, client, judged, moving_ids, outcome, reach, things
 from tests.engine.resharding.mover_world import at
@@ -83,6 +84,23 @@ def test_a_create_that_others_have_deleted_and_swept_since_is_unknown(world: Mov
         world.finish(ABC)
 
     writer = things(client(world, [answered_late("PutItem", deleted)]))
+
+    assert isinstance(outcome(lambda: writer.create(Thing(tenant="abc", id=identity))), OutcomeUnknownError)
+    judged(world, identity, acknowledged=False)
+
+
+def test_a_create_whose_item_a_marker_without_its_revision_has_replaced_is_unknown(world: Moving) -> None:
+    """Such a marker replaces a late item whose unique value was reserved for another one meanwhile."""
+    [identity] = moving_ids(4, 8, 1)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "prepare")
+    marker = {"PK": {"S": at(identity, 4)}, "SK": {"S": identity}, "MovedTo": {"N": "8"}}
+
+    def removed() -> None:
+        world.inner.call("PutItem", {"TableName": world.table, "Item": marker})
+
+    late = meanwhile("PutItem", lambda: reach(world, "settle"))
+    writer = things(client(world, [late, meanwhile("GetItem", removed)]))
 
     assert isinstance(outcome(lambda: writer.create(Thing(tenant="abc", id=identity))), OutcomeUnknownError)
     judged(world, identity, acknowledged=False)
