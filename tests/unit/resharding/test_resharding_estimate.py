@@ -30,6 +30,12 @@ def test_a_million_items_of_one_shard_take_more_than_two_hours() -> None:
     assert 2 * 3600 < found.seconds < 2.5 * 3600
 
 
+def test_a_shard_gives_1000_write_and_3000_read_units_a_second() -> None:
+    half = Share(0.5)
+
+    assert (half.writes, half.reads) == (500.0, 1500.0)
+
+
 def test_a_larger_share_takes_less_time_and_the_same_units() -> None:
     resize, stored = EffortInputs(DOUBLED, 4), Stored(640_000, 640_000 * KB)
 
