@@ -17,10 +17,11 @@ from dynashard.placement import CALCULATED, MODULO, PLACEMENTS, RANDOM, Placemen
 from dynashard.routing import Router, home, index_home, logical_partition_of, shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
-from tests.declaring import declare
+from tests.declaring import KEY, NAME, declare
 
 pytestmark = pytest.mark.unit
 
+PART = Key("{tenant}", "{part:04d}")
 VECTORS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "vectors" / "shards.json").read_text("utf-8"))
 
 
@@ -32,6 +33,10 @@ def stored_key(entity: EntityDefinition[Any], **fields: str) -> tuple[str, str]:
 def test_keys_are_placed_by_their_times_in_epochs_alone() -> None:
     assert [name for name, rule in PLACEMENTS.items() if rule.by_time] == ["epochs"]
     assert [name for name, rule in PLACEMENTS.items() if not rule.fixed] == ["random"]
+
+
+def test_a_resize_moves_no_parts_and_no_items_of_random_placement() -> None:
+    assert [name for name, rule in PLACEMENTS.items() if not rule.moves] == ["parts", "random"]
 
 
 @pytest.mark.parametrize(("user", "shard"), VECTORS["article"]["shards"].items())
@@ -121,6 +126,22 @@ def test_only_keys_with_random_placement_have_no_home() -> None:
         "parts": True,
         "random": False,
     }
+
+
+def test_a_part_has_the_shard_of_its_number_under_every_count() -> None:
+    entity = definition(declare({"part": int}, key=PART, shards=Shards(4, "parts", max=64)))
+    keys = [entity.key_of({"tenant": "abc", "part": number}) for number in (0, 3, 63)]
+
+    assert [key.sort for key in keys] == ["0000", "0003", "0063"]
+    for count in (1, 4, 64):
+        assert [home(entity, key, count) for key in keys] == [f"{NAME}:abc:{number}" for number in (0, 3, 63)]
+
+
+def test_a_value_has_at_most_64_parts() -> None:
+    declare({"part": int}, key=PART, shards=Shards(4, "parts", max=64))
+
+    with pytest.raises(DeclarationError, match="max is 128; a value has at most 64 parts"):
+        declare({"part": int}, key=PART, shards=Shards(4, "parts", max=128))
 
 
 def test_random_shards_are_numbered_like_calculated_ones() -> None:
@@ -272,10 +293,12 @@ def test_a_placement_by_leading_characters_is_uneven(count: int) -> None:
     assert unevenness(paths(Random(1)), count, by_start) > CRITICAL[count]
 
 
-@pytest.mark.parametrize("placement", ["calculated", "random"])
-def test_counts_that_can_change_under_traffic_are_powers_of_two(placement: Literal["calculated", "random"]) -> None:
+@pytest.mark.parametrize("placement", ["calculated", "random", "parts"])
+def test_counts_that_can_change_under_traffic_are_powers_of_two(
+    placement: Literal["calculated", "random", "parts"],
+) -> None:
     with pytest.raises(DeclarationError, match="the shard count is 3; it must be a power of two"):
-        declare(shards=Shards(3, placement))
+        declare({"part": int}, key=PART if placement == "parts" else KEY, shards=Shards(3, placement))
 
 
 def test_a_modulo_count_need_not_be_a_power_of_two() -> None:
