@@ -8,7 +8,7 @@ import pytest
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED, MODULO
-from dynashard.routing import Places, Router, home, shard_keys
+from dynashard.routing import Places, Router, home, settling, shard_keys
 from dynashard.topology import DeclaredTopology, Phase, View
 from tests.declaring import declare
 
@@ -131,6 +131,30 @@ def test_an_item_moves_if_its_home_under_the_target_of_a_resize_is_another(phase
         place.moving == (home(entity, key, 2) != home(entity, key, target))
         for place, key in zip(places, keys, strict=True)
     )
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_only_while_a_resize_settles_an_item_that_moves_may_still_be_at_its_old_home(phase: Phase) -> None:
+    entity = definition(Thing)
+    router = Router(Changing(phase))
+
+    places = [router.places(entity, entity.key_of({"tenant": "abc", "id": str(n)})) for n in range(100)]
+
+    assert [place for place in places if settling(place)] == [
+        place for place in places if phase is Phase.SETTLE and place.moving
+    ]
+
+
+@pytest.mark.parametrize("placement", ["calculated", "random"])
+def test_readers_look_at_the_places_of_the_key_or_in_all_shards_if_it_has_none(placement: str) -> None:
+    entity = definition(declare(shards=Shards(2, placement)))
+    router, key = Router(Changing(Phase.MOVE)), entity.key_of({"tenant": "abc", "id": "1"})
+    shards = shard_keys(entity.rule, key.partition, entity.separator, 16)
+
+    read = [shard for shard in shards if router.reads_at(entity, shard, key.sort)]
+
+    own = {home(entity, key, count) for count in (2, 8)} if placement == "calculated" else set(shards[:8])
+    assert set(read) == own
 
 
 def test_places_under_a_given_view_do_not_ask_the_topology() -> None:
