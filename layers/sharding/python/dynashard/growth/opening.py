@@ -155,9 +155,10 @@ class OpenedGrowth:
         )
 
     def _reported(self, report: "Report") -> None:
+        # A thread that cannot be started is an error, and the request is stored all the same.
+        self._observer.grew(report)
         if self._driver is not None and report.event.value == "asked":
             self._driver.requested()
-        self._observer.grew(report)
 
     @property
     def _observer(self) -> GrowthObserver:
