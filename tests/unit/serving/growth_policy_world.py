@@ -79,6 +79,7 @@ class World:
     slept: list[float] = field(default_factory=list)
     meanwhile: Callable[[], None] = lambda: None
     trouble: Exception | None = None
+    withdrawn: list[str] = field(default_factory=list)
 
     def present(self, scope: Scope) -> CountState:
         self.reads += 1
@@ -94,6 +95,12 @@ class World:
             raise ReshardRefusedError("one is running already", reason="running")
         self.asked.append((key, target))
         self.counts[key] = CountState(target, self.now, busy=False)
+        return None
+
+    def withdraw(self, scope: Scope) -> object:
+        if self.trouble is not None:
+            raise self.trouble
+        self.withdrawn.append(scope.key)
         return None
 
     def sleep(self, seconds: float) -> None:
@@ -116,6 +123,7 @@ class World:
             runtime=Runtime(lambda: self.now, self.sleep, lambda: random),
             settings=GrowthSettings(**settings),
             waits=waits,
+            withdraw=self.withdraw,
             load=load,
             demand=demand,
             report=self.reports.append,
@@ -144,10 +152,12 @@ class Loads:
     units: float | None = None
     described: list[tuple[str | None, bool]] = field(default_factory=list)
     asked: list[bool] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
 
     def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
         assert index is None
         self.asked.append(writing)
+        self.meanwhile()
         return Load(self.below, "1 of 2 units")
 
     def limit(self, *, index: str | None = None, writing: bool = True) -> float | None:

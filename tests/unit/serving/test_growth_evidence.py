@@ -1,14 +1,17 @@
 """What a process saw decides whether, when and how far a count grows; without it, counts double."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dynashard import Shards
+from dynashard import Key, Shards
+from dynashard.entity import EntityDefinition
 from dynashard.errors import ThrottledError, ThrottleReason
 from dynashard.growth.demand import Demand
 from dynashard.growth.terms import CountState, GrowthEvent
 from tests.unit.serving.growth_policy_world import DAY, HOT, HOT_INDEX, START, TABLE, Loads, World, entity, throttle
+from tests.unit.transport.test_transport_classification import classified
 
 if TYPE_CHECKING:
     from dynashard.growth.policy import Growth
@@ -17,23 +20,26 @@ pytestmark = pytest.mark.unit
 
 PARTITION = "thing.v1.Thing:abc"
 THING = entity(Shards(1, max=256))
+LOG = entity(Shards(start=1, max=256, placement="random"))
+TIMED = entity(Shards(start=1, max=256, placement="epochs"), fields={"at": datetime}, key=Key("{tenant}", "{at}#{id}"))
 
 
 class Process:
     """A process that counts its requests, with one shard in its logical partition unless the test says otherwise."""
 
-    def __init__(self, world: World, **more: Any) -> None:
-        self.world = world
+    def __init__(self, world: World, thing: EntityDefinition[Any] = THING, **more: Any) -> None:
+        self.world, self.thing = world, thing
         self.demand = Demand(lambda: world.now)
         self.growth: Growth = world.process(demand=self.demand, **{"waits": False, **more})
 
     def throttle(self, times: int = 1, error: ThrottledError = HOT, partition: str = PARTITION) -> None:
         for _ in range(times):
-            self.growth.throttled(THING, partition, error)
+            self.growth.throttled(self.thing, partition, error)
 
-    def admit(self, times: int, key: str = f"{PARTITION}:0") -> None:
+    def admit(self, times: int, key: str = f"{PARTITION}:0", **more: str) -> None:
+        item = {name: {"S": value} for name, value in {"PK": key, **more}.items()}
         for _ in range(times):
-            self.demand.admitted("PutItem", {"TableName": "t", "Item": {"PK": {"S": key}}}, {}, "t")
+            self.demand.admitted("PutItem", {"TableName": "t", "Item": item}, {}, "t")
 
     def wait_and_throttle(self, seconds: float = 10.0) -> None:
         self.world.now += seconds
@@ -47,16 +53,35 @@ def named(*reasons: str, slot: str | None = None) -> ThrottledError:
     return error
 
 
-def test_one_request_jumps_to_the_demand() -> None:
+@pytest.mark.parametrize(("thing", "target"), [(THING, 16), (LOG, 32), (TIMED, 32)], ids=["moves", "random", "epochs"])
+def test_one_request_jumps_to_the_demand_and_rather_beyond_it_if_nothing_moves(
+    thing: EntityDefinition[Any], target: int
+) -> None:
     world = World()
-    process = Process(world)
+    process = Process(world, thing)
 
     process.throttle(100)
     process.admit(10)
     process.wait_and_throttle()
 
-    assert world.asked == [(PARTITION, 16)]
+    assert world.asked == [(PARTITION, target)]
     assert world.reports[0].reason.endswith("a key range is hot, 101 of 111 requests were throttled")
+
+
+def test_demand_that_rises_further_is_decided_about_a_minute_after_a_request() -> None:
+    world = World()
+    process = Process(world)
+    process.throttle(100)
+    process.admit(10)
+    process.wait_and_throttle()
+
+    process.wait_and_throttle(60)
+    process.throttle(1000)
+    for shard in range(16):
+        process.admit(10, f"{PARTITION}:{shard}")
+    process.wait_and_throttle()
+
+    assert world.asked == [(PARTITION, 16), (PARTITION, 64)]
 
 
 def test_few_requests_are_waited_for_but_not_for_long() -> None:
@@ -101,8 +126,17 @@ def test_a_count_that_takes_its_demand_is_looked_at_again_after_a_minute() -> No
 
 @pytest.mark.parametrize(
     ("since", "throttled", "asked"),
-    [(59, 1000, []), (61, 1000, [8]), (61, 30, []), (200, 30, []), (290, 30, []), (300, 30, [8])],
-    ids=["not visible yet", "clearly more", "a little more", "later", "still", "after the cooldown"],
+    [
+        (59, 1000, []),
+        (60, 1000, [8]),
+        # 417 of 200 requests, less what chance may have done, are twice as many.
+        (60, 217, [8]),
+        (60, 216, []),
+        (60, 30, []),
+        (290, 30, []),
+        (300, 30, [8]),
+    ],
+    ids=["not visible yet", "clearly more", "twice as many", "fewer", "a little more", "still", "after the cooldown"],
 )
 def test_a_cooldown_is_waited_for_unless_demand_is_clearly_larger(
     since: float, throttled: int, asked: list[int]
@@ -116,6 +150,53 @@ def test_a_cooldown_is_waited_for_unless_demand_is_clearly_larger(
     process.wait_and_throttle()
 
     assert [min(8, target) for _, target in world.asked] == asked
+
+
+def test_shards_that_nobody_asked_take_a_part_of_the_demand_too() -> None:
+    world = World(counts={PARTITION: CountState(4, START - 60, busy=False)})
+    process = Process(world)
+
+    process.throttle(99)
+    process.admit(50)
+    process.wait_and_throttle()
+
+    assert (world.reads, world.asked) == (1, [])
+
+
+def test_a_neighbour_of_a_hot_key_is_looked_at_again_after_a_minute() -> None:
+    world = World()
+    process = Process(world)
+
+    process.throttle()
+    process.throttle(99, partition="thing.v1.Thing:hot")
+    process.admit(100, "thing.v1.Thing:hot:0")
+    process.wait_and_throttle()
+    as_a_neighbour = (list(world.asked), world.events)
+    process.wait_and_throttle(60)
+    process.throttle(200)
+    process.wait_and_throttle()
+
+    assert as_a_neighbour == ([], [])
+    assert [key for key, _ in world.asked] == [PARTITION]
+
+
+def test_throttles_that_are_spread_over_an_index_are_reported_with_it_beside_other_limits() -> None:
+    world = World()
+    process = Process(world)
+    hot = named("IndexWriteKeyRangeThroughputExceeded", slot="GSI1")
+
+    for error in (HOT, hot):
+        process.throttle(error=error)
+    process.admit(1000, "thing.v1.Thing:other:0", GSI1PK="other.v1.Other:a:0")
+    world.now += 10
+    for error in (HOT, hot, classified("account_limit_without_reasons")):
+        process.throttle(error=error)
+
+    assert [(each.event, each.index) for each in world.reports] == [
+        (GrowthEvent.LIMIT, None),
+        (GrowthEvent.LIMIT, "GSI1"),
+        (GrowthEvent.LIMIT, None),
+    ]
 
 
 def test_callers_that_wait_for_their_retries_still_show_that_all_shards_are_too_few() -> None:

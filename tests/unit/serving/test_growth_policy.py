@@ -1,6 +1,7 @@
 """The growth policy: which throttles request a larger count, when, and which are only reported."""
 
 from asyncio import CancelledError
+from datetime import datetime
 from math import nan
 from threading import Barrier, Thread
 from typing import Any
@@ -90,6 +91,26 @@ def test_two_limits_at_once_are_both_reported() -> None:
     assert world.events == [GrowthEvent.LIMIT, GrowthEvent.LIMIT]
 
 
+def test_a_limit_of_an_index_is_reported_with_its_index() -> None:
+    world = World()
+
+    world.process().throttled(entity(), None, throttle("IndexWriteProvisionedThroughputExceeded", slot="GSI1"))
+
+    assert [(each.event, each.index) for each in world.reports] == [(GrowthEvent.LIMIT, "GSI1")]
+
+
+def test_two_hot_indexes_are_both_looked_at() -> None:
+    world, error = World(), throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI2")
+    error.reasons = [*error.reasons, *HOT_INDEX.reasons]
+
+    world.process().throttled(entity(), None, error)
+
+    assert [(each.event, each.index) for each in world.reports] == [
+        (GrowthEvent.ASKED, "GSI1"),
+        (GrowthEvent.CANNOT, "GSI2"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("declared", "asked", "remedy"),
     [
@@ -111,6 +132,16 @@ def test_the_declaration_decides_whether_a_hot_partition_grows(
     assert world.events == [GrowthEvent.ASKED if asked else GrowthEvent.CANNOT]
     assert world.reports[0].reason.endswith(remedy)
     assert world.reports[0].target == asked
+
+
+def test_an_unsharded_partition_whose_keys_begin_with_their_time_gets_two_shards() -> None:
+    world = World()
+    declared = Shards(2, max=8, placement="epochs", adopt="unsharded")
+    timed = entity(declared, fields={"at": datetime}, key=Key("{tenant}", "{at}#{id}"))
+
+    world.process().throttled(timed, "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == [("thing.v1.Thing:abc", 2)]
 
 
 def test_an_entity_without_shards_is_not_read() -> None:
@@ -244,6 +275,28 @@ def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: 
     assert world.events == [GrowthEvent.ASKED] * len(asked)
 
 
+@pytest.mark.parametrize(
+    ("changed", "busy", "events"),
+    [
+        (START - 3599, False, [GrowthEvent.TOO_LONG]),
+        (START + 5000, False, [GrowthEvent.TOO_LONG]),
+        (START - 3600, False, [GrowthEvent.ASKED]),
+        (START - 3599, True, []),
+    ],
+    ids=["within an hour", "by a clock ahead", "after it", "changing again"],
+)
+def test_a_declined_resize_is_not_requested_again_for_an_hour(
+    changed: float, *, busy: bool, events: list[GrowthEvent]
+) -> None:
+    declined = CountState(16, changed, busy, declined="it moves 9 items", target=64)
+    world = World(counts={"thing.v1.Thing:abc": declined})
+
+    world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.events == events
+    assert [each.target for each in world.reports] == [64 if event is GrowthEvent.TOO_LONG else 32 for event in events]
+
+
 def test_a_clock_ahead_does_not_prolong_the_cooldown() -> None:
     world = World(counts={"thing.v1.Thing:abc": CountState(16, START + 5000, busy=False)})
     growth = world.process()
@@ -344,7 +397,9 @@ def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert world.events == [GrowthEvent.FAILED]
+    assert [(each.event, each.reason) for each in world.reports] == [
+        (GrowthEvent.FAILED, "thing.v1.Thing:abc is hot, but its count is unreadable: gone")
+    ]
 
 
 @pytest.mark.parametrize("interruption", [CancelledError(), KeyboardInterrupt(), ValueError("not of the layer")])

@@ -112,7 +112,7 @@ class Growth:
         elif isinstance(error, TableThrottledError):
             if not error.reasons:
                 self._report_once(GrowthEvent.LIMIT, entity, None, str(error))
-        elif all(reason.kind is ThrottleKind.UNKNOWN for reason in error.reasons):
+        else:
             self._without_reason(entity, partition, error)
 
     def _without_reason(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
@@ -176,7 +176,7 @@ class Growth:
     def _keep_shards(self, scope: Scope) -> None:
         """Take back a resize that waits until shards are empty, at the first throttle: they are needed."""
         # Only random placement waits for empty shards.
-        if scope.moves or scope.shards is None or self._settings.mode != "on":
+        if scope.moves or self._settings.mode != "on":
             return
         if not self._cooldowns.claim(f"narrowing {scope.key}", min(self._settings.cooldown_seconds, _RECHECK_SECONDS)):
             return
