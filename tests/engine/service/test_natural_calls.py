@@ -34,6 +34,7 @@ from tests.engine.stored_things import Note
 pytestmark = [pytest.mark.engine, pytest.mark.one_face]
 
 KEYS = ["a secret of 16 bytes"]
+STRANGER = {"email": "s@example.com", "display_name": "S"}
 INSIDE = (
     "NoneType' object",
     "__dict__",
@@ -43,6 +44,12 @@ INSIDE = (
     "Repository",
     "TypedDict",
 )
+
+
+class Admin(User):
+    """Derived without a declaration of its own, so its items would be stored as users."""
+
+    level: int = 1
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +237,9 @@ REFUSED: dict[str, tuple[Call, str]] = {
         "department is updated twice",
     ),
     "update remove a text": (lambda u, t: u.update("ada", tenant_id=t, remove="department"), "remove=['department']"),
+    "update an item that was assigned to": (lambda u, t: u.update(u.get("ada", tenant_id=t)), "write update(item, fie"),
+    "update if_match an ETag": (lambda u, t: u.update("ada", tenant_id=t, if_match='"x"'), "write if_match=item.rev"),
+    "create a derived class": (lambda u, t: u.create(Admin(**STRANGER, tenant_id=t)), "whose level would not"),
     "list without anything": (lambda u, _: u.list(), "tenant_id is part of the key and must be given"),
     "list misspelled field": (lambda u, t: u.list(tennant_id=t), "did you mean tenant_id?"),
     "list misspelled mapping": (lambda u, t: u.list({"tenant": t}), "did you mean tenant_id?"),
@@ -469,7 +479,7 @@ def test_a_transaction_of_what_is_no_step_names_the_cure(db: Dynashard, wrong: A
         db.transact(wrong)
 
 
-NOTE, CLASS, MAPPING, LIST, TEXT = list[Any]([Note(tenant="t", id="n"), User, {"id": "x"}, ["x"], "x"])
+NOTE, CLASS, MAPPING, LIST, TEXT, ZERO = list[Any]([Note(tenant="t", id="n"), User, {"id": "x"}, ["x"], "x", 0])
 STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "create a mapping": (lambda _: Create(MAPPING), "Create takes an item, such as User(...); it got a dict"),
     "put a class": (lambda _: Put(CLASS), "Put takes an item, such as User(...); it got the class User"),
@@ -483,6 +493,7 @@ STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "update remove a text": (lambda ada: Update(User, ada, remove="department"), "write remove=['department']"),
     "update add a list": (lambda ada: Update(User, ada, add=LIST), "write the values by field, add={...}"),
     "update if_match item": (lambda ada: Update(User, ada, if_match=ada), "write if_match=item.revision"),
+    "update at least a number": (lambda ada: Update(User, ada, at_least=ZERO), "write the values by field, at_least="),
     "update missing": (lambda ada: Update(User, ada, missing=TEXT), "it must be refuse or create"),
     "delete another's key": (lambda _: Delete(User, NOTE), "takes the key of a User; it got a Note"),
     "delete missing": (lambda ada: Delete(User, ada, missing=LIST), "missing is ['x']; it must be refuse or ignore"),

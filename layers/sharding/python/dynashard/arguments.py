@@ -22,6 +22,8 @@ _OF_BATCHES: Final = {
     "create": "put", "items": "put", "keys": "delete", "puts": "put", "deletes": "delete", "remove": "delete",
 }  # fmt: skip
 """What callers call the arguments of batches of writes."""
+_HTTP: Final = ('"', "*")
+"""How the values of `If-Match` begin, as HTTP writes it, which no revision does."""
 
 
 def key_named(
@@ -115,6 +117,7 @@ def item_named(
                 f"{hint(name, ('handling', 'if_match', 'over', 'timely'))}",
                 field=name,
             )
+        _require_fields(entity, verb, item)
         return item  # type: ignore[return-value]
     _require_no_answer(verb, item)
     if item is not None and not isinstance(item, Mapping):
@@ -168,9 +171,10 @@ def updates_named(
 
 
 def check_revision(if_match: object, name: str = "if_match") -> None:
-    """Refuse a revision that is not a text, such as the item itself, with `InvalidValueError`."""
-    if if_match is not None and not isinstance(if_match, str):
-        raise InvalidValueError(f"{name} is {_shown(if_match)}; write {name}=item.revision", field=name)
+    """Refuse what is no revision, such as the item itself or an ETag in its quotes, with `InvalidValueError`."""
+    if if_match is None or (isinstance(if_match, str) and if_match[:1] not in _HTTP):
+        return
+    raise InvalidValueError(f"{name} is {_shown(if_match)}; write {name}=item.revision", field=name)
 
 
 def names_of(what: str, names: Any) -> Any:
@@ -241,6 +245,17 @@ def several(verb: str, given: Any) -> Sequence[Any]:
 def _require_model(entity: EntityDefinition[Any], verb: str, item: Entity) -> None:
     if not isinstance(item, entity.model):
         raise InvalidKeyError(f"{verb} takes a {entity.model.__name__}; it got a {type(item).__name__}")
+
+
+def _require_fields(entity: EntityDefinition[Any], verb: str, item: Entity) -> None:
+    """Refuse an item of a derived class that has further fields: they would not be stored."""
+    own, derived = entity.model, type(item)
+    if more := [name for name in derived.model_fields if name not in own.model_fields]:
+        raise InvalidValueError(
+            f"{verb} takes a {own.__name__}; it got a {derived.__name__}, whose {more[0]} would not be stored: give "
+            f"{derived.__name__} a name and a key, and write db.collection({derived.__name__})",
+            field=more[0],
+        )
 
 
 def _elsewhere(entity: EntityDefinition[Any], verb: str, name: str) -> str:

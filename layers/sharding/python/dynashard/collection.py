@@ -21,7 +21,14 @@ from dynashard.arguments import (
 )
 from dynashard.cures import hint
 from dynashard.entity import Entity, EntityDefinition
-from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, InvalidQueryError, NotFoundError
+from dynashard.errors import (
+    DynashardError,
+    InvalidCursorError,
+    InvalidKeyError,
+    InvalidQueryError,
+    InvalidValueError,
+    NotFoundError,
+)
 from dynashard.repository import Companion, KeyLike, Store, Written
 from dynashard.repository.key_names import not_found
 from dynashard.repository.left_out import Found
@@ -223,6 +230,10 @@ class Collection(Generic[E]):
             remove = names_of("remove", remove)
         if add is not None:
             check_values("add", add)
+        elif not values and remove == () and isinstance(key, Entity):
+            raise InvalidValueError(
+                "update stores what it names, and not the item: write update(item, field=...), or put(item)"
+            )
         return self._repository.update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
 
     def delete(

@@ -99,7 +99,8 @@ class Update:
         check_revision(self.if_match)
         check_values("set", self.set)
         names_of("remove", self.remove)
-        check_values("add", self.add)
+        for name in ("add", "at_least", "at_most"):
+            check_values(name, getattr(self, name))
         _check_missing(self.missing, "create")
 
 
