@@ -7,9 +7,10 @@ from enum import IntEnum
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel, EmailStr, FutureDatetime, PastDate
 
 from dynashard import Index, Key, Shards, Unique, created_at, new_id
+from dynashard.entity import plain_types
 from dynashard.errors import DeclarationError
 from tests.declaring import KEY, NAME, an_index, declare, new_class, sorted_by
 
@@ -57,6 +58,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare(registry=5),  # type: ignore[arg-type]
         "registry is 5: write registry=Registry()",
     ),
+    "max without its name": (lambda: declare(shards=Shards(4, 64)), "parts, random: write max=64"),  # type: ignore[arg-type]
     "shards as a number": (lambda: declare(shards=8), "shards is 8: write shards=Shards(8)"),
     "shards as true": (lambda: declare(shards=True), "shards is True: write shards=Shards(16)"),
     "shards as a text": (lambda: declare(shards="16"), "shards is '16': write shards=Shards(16)"),
@@ -142,7 +144,40 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: new_class("T", {"__module__": __name__, "id": new_id()}, name=NAME, key=KEY),
         "write each field as `name: type`",
     ),
-    "type that no field can have": (lambda: declare({"n": Unknown}), "Unable to generate pydantic-core schema"),
+    "type that no field can have": (
+        lambda: declare({"n": Unknown}),
+        "has a field of type Unknown, which cannot be stored: write str, int, Decimal, datetime, bytes, a list, a dict",
+    ),
+    "field without a type": (
+        lambda: new_class("T", {"x": 5}, name=NAME, key=KEY),
+        "attribute was detected: `x = 5`; write each field as `name: type`",
+    ),
+    "name of a method": (lambda: declare({"model_dump": str}), "hides a method of its class; write another name, such"),
+    "default by the name in an enum": (
+        lambda: declare({"rank": (Rank, "TENTH")}),
+        "the default of field rank is 'TENTH', which is not a value of Rank: write Rank.TENTH",
+    ),
+    "arguments in the body": (
+        lambda: new_class("T", {"__annotations__": {"id": str}, "name": NAME, "key": KEY}),
+        "has name and key in its body: write class T(Entity, name=..., key=...)",
+    ),
+    "time that must be in the future": (
+        lambda: declare({"due": list[FutureDatetime]}),
+        "holds a datetime that must be in the future, and could not be read once it has passed: write datetime, and",
+    ),
+    # Templates.
+    "field with a mistake": (lambda: declare(key=sorted_by("{tenent}")), "tenant, id; did you mean tenant?"),
+    "field that is computed": (
+        lambda: new_class(
+            "T", {"__annotations__": {"tenant": str}, "f": property(repr)}, name=NAME, key=sorted_by("{f}")
+        ),
+        "it is computed when it is read, and keys have what is stored: make it a field",
+    ),
+    "key without any field": (lambda: new_class("T", {}, name=NAME, key=KEY), "declare it, such as `tenant: str`"),
+    "field after a dollar": (lambda: declare(key=sorted_by("$id")), "the same text for every item: write '{id}'"),
+    "field in angles": (lambda: declare(key=sorted_by("<id>")), "the same text for every item: write '{id}'"),
+    "field in doubled braces": (lambda: declare(key=sorted_by("{{id}}")), "the same text for every item: write '{id}'"),
+    "field by percent": (lambda: declare(key=sorted_by("%(id)s")), "the same text for every item: write '{id}'"),
     "system attribute": (lambda: declare({"Type": str}), "name of a system attribute; write another, such as type_"),
     "revision": (lambda: declare({"revision": int}), "write another, such as revision_number"),
     "more fields than an update can set": (
@@ -272,3 +307,15 @@ def test_a_number_without_a_width_is_accepted_if_its_order_does_not_matter() -> 
     declare({"n": int}, key=Key("{tenant}", "{n}", unpadded=("n",)))
     declare({"n": int}, indexes=[an_index(partition="{n}")])
     declare({"n": int}, indexes=[an_index(sort="{n}", unpadded=["n"])])
+
+
+def test_types_of_pydantic_that_only_validate_are_keys_as_the_types_of_their_values() -> None:
+    declare({"at": AwareDatetime, "ends": (AwareDatetime | None, None)}, key=sorted_by("{at}"), expires="ends")
+    declare({"born": PastDate}, indexes=[an_index(sort="{born:%Y-%m-%d}")])
+    assert plain_types(EmailStr) == {str}
+
+
+def test_a_default_of_an_enum_is_a_value_of_it() -> None:
+    declare(
+        {"rank": (Rank, Rank.TENTH), "first": (Rank, 1), "none": (Rank | None, None), "both": (Rank | str, "TENTH")}
+    )

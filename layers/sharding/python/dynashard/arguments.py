@@ -171,7 +171,7 @@ def updates_named(
 
 
 def check_revision(if_match: object, name: str = "if_match") -> None:
-    """Refuse what is no revision, such as the item itself or an ETag in its quotes, with `InvalidValueError`."""
+    """Refuse what is not a revision, such as the item itself or an ETag in its quotes, with `InvalidValueError`."""
     if if_match is None or (isinstance(if_match, str) and if_match[:1] not in _HTTP):
         return
     raise InvalidValueError(f"{name} is {_shown(if_match)}; write {name}=item.revision", field=name)

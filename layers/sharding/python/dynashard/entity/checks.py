@@ -10,7 +10,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
+from dynashard.cures import hint
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Key,
@@ -48,13 +50,23 @@ _SAMPLES: Final = {
     UUID: UUID(int=0),
 }
 """Types whose key text has the same punctuation for every value."""
+_VALIDATED: Final[Mapping[tuple[str, str], type]] = {
+    ("pydantic.networks", "EmailStr"): str,
+    ("pydantic.types", "AwareDatetime"): datetime,
+    ("pydantic.types", "PastDate"): date,
+    ("pydantic.types", "PastDatetime"): datetime,
+}
+"""Types of pydantic that only validate, by name because one is slow to import, and the type of their values."""
+_INSTEAD_OF_BRACES: Final = re.compile(r"(?:\W*[$<{%&@:\[(])(\w+)(?:[>})\]]\W*s?)?")
+"""How other libraries write a field in a template: `$id`, `<id>`, `%(id)s`, `{{id}}`."""
 
 
 def plain_types(annotation: Any) -> frozenset[type]:
     """Return the classes an annotation allows, None included as NoneType; empty if it consists of anything else."""
     origin = get_origin(annotation)
-    if origin is Annotated:
-        return plain_types(get_args(annotation)[0])
+    inside = get_args(annotation)[0] if origin is Annotated else getattr(annotation, "__supertype__", None)
+    if inside is not None:
+        return plain_types(inside)
     if origin in (Union, UnionType):
         members = [plain_types(member) for member in get_args(annotation)]
         return frozenset().union(*members) if all(members) else frozenset()
@@ -62,9 +74,9 @@ def plain_types(annotation: Any) -> frozenset[type]:
         return frozenset(type(value) for value in get_args(annotation))
     if annotation is None:
         return frozenset({NoneType})
-    if supertype := getattr(annotation, "__supertype__", None):
-        return plain_types(supertype)
-    return frozenset({annotation}) if isinstance(annotation, type) else frozenset()
+    if not isinstance(annotation, type):
+        return frozenset()
+    return frozenset({_VALIDATED.get((annotation.__module__, annotation.__qualname__), annotation)})
 
 
 def holds_json(annotation: Any, seen: frozenset[Any] = frozenset()) -> bool:
@@ -105,7 +117,7 @@ def name_problems(name: str, key: Key, shards: Shards | None) -> Iterator[str]:
 
 
 def field_problems(model: type[Record]) -> Iterator[str]:
-    """Check that no field collides with a system attribute, and that ids and stamps are declared rightly."""
+    """Check that fields are stored by their names, and collide with no system attribute."""
     if len(model.model_fields) > MAX_FIELDS:
         yield f"has {len(model.model_fields)} fields, and {MAX_FIELDS} is the most: move some into a nested model"
     for name, field in model.model_fields.items():
@@ -113,6 +125,13 @@ def field_problems(model: type[Record]) -> Iterator[str]:
             yield f"field {name} has the name of a system attribute; write another, such as {name.lower()}_"
         if name == "revision":
             yield "field revision hides the revision of the item; write another, such as revision_number"
+        if field.alias or field.validation_alias or field.serialization_alias:
+            yield f"field {name} has an alias: stored attributes are named like their fields; leave the alias out"
+
+
+def default_problems(model: type[Record]) -> Iterator[str]:
+    """Check that ids and stamps are declared rightly, and that defaults of enums are values of theirs."""
+    for name, field in model.model_fields.items():
         for function, call in _CALLS.items():
             if field.default is function or field.default_factory is function:
                 yield f"field {name} is the function {function.__name__}: write `{name}: {call}`"
@@ -120,8 +139,25 @@ def field_problems(model: type[Record]) -> Iterator[str]:
             yield f"field {name} is filled with a text; write `{name}: str = new_id()`"
         if field.default_factory in (stamp_created, stamp_updated) and plain_types(field.annotation) != {datetime}:
             yield f"field {name} is a stamp: declare it as a datetime"
-        if field.alias or field.validation_alias or field.serialization_alias:
-            yield f"field {name} has an alias: stored attributes are named like their fields; leave the alias out"
+        if not (field.validate_default or model.model_config.get("validate_default")):
+            yield from _enum_problems(name, field)
+
+
+def _enum_problems(name: str, field: FieldInfo) -> Iterator[str]:
+    """Check that the default of a field of an enum is one of its values, or the text of one.
+
+    Readers let others pass, because a later release may have written them.
+    """
+    kinds, default = plain_types(field.annotation) - {NoneType}, field.get_default()
+    enums = [kind for kind in kinds if issubclass(kind, Enum)]
+    if default in (None, PydanticUndefined) or len(enums) != 1 or len(kinds) > 1:
+        return
+    try:
+        enums[0](default)
+    except ValueError:
+        members, of = list(enums[0]), enums[0].__name__
+        near = next((member for member in members if member.name == default), members[0])
+        yield f"the default of field {name} is {default!r}, which is not a value of {of}: write {of}.{near.name}"
 
 
 def unknown_field_problems(model: type[Record]) -> Iterator[str]:
@@ -227,12 +263,14 @@ def checked_template(
             if isinstance(part, str):
                 continue
             if part.name not in kinds:
-                yield f"template {text!r} names {part.name}, which is not a field; there are {', '.join(kinds)}"
+                yield f"template {text!r} names {part.name}, which is not a field; {_fields_instead(model, part.name)}"
             yield from _kind_problems(part, kinds[part.name], optional=optional)
             if unpadded is not None and part.name not in unpadded:
                 yield from _order_problems(part, kinds[part.name] - {NoneType})
-        if text in kinds:
-            yield f"{text!r} is the same text for every item: write '{{{text}}}' for the field"
+        meant = text if text in kinds else _INSTEAD_OF_BRACES.fullmatch(template.literals())
+        name = meant[1] if isinstance(meant, re.Match) else meant
+        if name in kinds and not template.fields:
+            yield f"{text!r} is the same text for every item: write '{{{name}}}' for the field"
         for name in unpadded or ():
             if name not in template.fields:
                 yield f"template {text!r} has no field {name}, which unpadded names"
@@ -246,6 +284,15 @@ def checked_template(
         raise WrongDeclarationError(f"{what}: {error}") from error
     refuse(f"{what} {problem}" for problem in problems())
     return template
+
+
+def _fields_instead(model: type[Record], name: str) -> str:
+    """Return what a template can name in place of what is not a field."""
+    if isinstance(vars(model).get(name), property) or name in model.model_computed_fields:
+        return "it is computed when it is read, and keys have what is stored: make it a field that a validator fills"
+    if not model.model_fields:
+        return f"declare it, such as `{name}: str`"
+    return f"there are {', '.join(model.model_fields)}{hint(name, model.model_fields)}"
 
 
 def sample_problems(model: type[Record], template: KeyTemplate) -> Iterator[str]:

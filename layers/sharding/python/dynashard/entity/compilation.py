@@ -7,6 +7,7 @@ from dynashard.entity.checks import (
     NAME,
     attachment_problems,
     checked_template,
+    default_problems,
     expiry_problems,
     field_problems,
     name_problems,
@@ -41,6 +42,7 @@ def compile_entity(
         refuse(shards.problems())
     refuse(name_problems(name, key, shards))
     refuse(field_problems(model))
+    refuse(default_problems(model))
     refuse(unknown_field_problems(model))
     refuse(version_problems(version, upgrade))
     refuse(expiry_problems(model, expires))

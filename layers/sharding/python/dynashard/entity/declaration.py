@@ -116,7 +116,8 @@ class Shards:
     def problems(self) -> Iterator[str]:
         """Yield the problems of the values, as sentences."""
         if not isinstance(self.placement, str) or self.placement not in PLACEMENTS:
-            yield f"placement is {self.placement!r}; it must be one of {', '.join(sorted(PLACEMENTS))}"
+            cure = f": write max={self.placement!r}" if _is_count(self.placement) else ""
+            yield f"placement is {self.placement!r}; it must be one of {', '.join(sorted(PLACEMENTS))}{cure}"
         if not _is_count(self.count):
             yield f"the shard count is {self.count!r}; it must be a number from 1 to {MAX_SHARDS}, such as Shards(16)"
         yield from self._count_problems()

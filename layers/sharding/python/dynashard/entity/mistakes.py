@@ -1,5 +1,6 @@
 """Mistakes in declarations, each refused with what to write instead. Every check raises `WrongDeclarationError`."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import UnionType
@@ -20,6 +21,9 @@ from dynashard.entity.serialization import NOT_SCHEMAS
 from dynashard.model_schema import NESTED, OBJECTS
 
 _WITH_FIELDS: Final = frozenset({"model-fields", "typed-dict", "dataclass-args"})
+_CLASS: Final = re.compile(r"<class '(.+?)'>")
+_FIELD: Final = re.compile(r"Field '(\w+)' conflicts")
+"""What messages of pydantic name."""
 _FORBID: Final = '__pydantic_config__ = ConfigDict(extra="forbid")'
 _SYNONYMS: Final = {
     "expires": {"ttl", "expires_at", "expiry"},
@@ -29,6 +33,31 @@ _SYNONYMS: Final = {
     "shards": {"shard", "count"},
     "unique": {"uniques", "unique_together", "constraints", "unique_fields"},
 }
+
+
+def pydantic_problem(error: Exception, called: str, namespace: Collection[str]) -> str:
+    """Return what pydantic, or Python, refuses in the body of the class `called`, and what to write instead.
+
+    `namespace` are the names in the body, none if the class has its arguments.
+    """
+    first = str(error).partition("\n")[0]
+    if "arbitrary_types_allowed" in first and (found := _CLASS.search(str(error))):
+        name = found[1].rpartition(".")[2]
+        instead = "str, int, Decimal, datetime, bytes, a list, a dict or a nested model"
+        return f"has a field of type {name}, which cannot be stored: write {instead}"
+    if "non-annotated" not in first and "type annotation" not in first:
+        return first
+    if own := [name for name in namespace if name in _SYNONYMS]:
+        arguments = ", ".join(f"{name}=..." for name in own)
+        return f"has {' and '.join(own)} in its body: write class {called}(Entity, {arguments})"
+    return f"{first.partition('. ')[0]}; write each field as `name: type`"
+
+
+def hidden_method(error: ValueError) -> str | None:
+    """Return what to write if pydantic refuses a field because it has the name of a method; else None."""
+    if "protected namespace" not in str(error) or not (found := _FIELD.search(str(error))):
+        return None
+    return f"field {found[1]} hides a method of its class; write another name, such as {found[1]}_"
 
 
 def check_arguments(unknown: Collection[str], known: Sequence[str]) -> None:
@@ -106,6 +135,8 @@ def _require_types(what: str, part: Any, example: str) -> None:
 def check_nested(schema: object, own: type) -> frozenset[str]:
     """Refuse models in the fields that ignore unknown names or read others than they store: data would be lost.
 
+    Refuse what a later reader would refuse too.
+
     Return the kinds of schemas of values that may be objects, which the core `schema` of the entity has besides that of
     its `own` class.
     """
@@ -115,6 +146,11 @@ def check_nested(schema: object, own: type) -> frozenset[str]:
         # The fields of a model are a dictionary too, and one of them may be called `type`.
         if isinstance(kind, str) and kind in _WITH_FIELDS:
             _refuse_aliases(each)
+        if each.get("now_op") == "future":
+            raise WrongDeclarationError(
+                f"holds a {kind} that must be in the future, and could not be read once it has passed: write {kind}, "
+                "and check it where items are made"
+            )
         if not isinstance(kind, str) or kind not in OBJECTS or model is own:
             continue
         found.add(kind)

@@ -21,7 +21,13 @@ from dynashard.entity.declaration import (
 )
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
-from dynashard.entity.mistakes import check_arguments, check_parts, check_unique
+from dynashard.entity.mistakes import (
+    check_arguments,
+    check_parts,
+    check_unique,
+    hidden_method,
+    pydantic_problem,
+)
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.serialization import canonical_serializer
 from dynashard.entity.versions import Upgrade
@@ -84,12 +90,13 @@ class _EntityType(ModelMetaclass):
             refuse(guarantee_problems(compiled.guarantee, attachments=compiled.attachments, shards=shards))
             registry.add(compiled)
         except (PydanticUserError, NameError) as error:
-            first = str(error).partition("\n")[0]
-            untyped = "non-annotated" in first or "type annotation" in first
-            hint = "; write each field as `name: type`" if untyped else ""
-            raise DeclarationError(entity, f"{first}{hint}") from error
+            raise DeclarationError(entity, pydantic_problem(error, called, () if declares else namespace)) from error
         except (WrongDeclarationError, InvalidQueryError) as error:
             raise DeclarationError(entity, str(error)) from error
+        except ValueError as error:
+            if hidden := hidden_method(error):
+                raise DeclarationError(entity, hidden) from error
+            raise
         setattr(model, _DEFINITION, compiled)
         return model
 

@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-from pydantic import AwareDatetime, FutureDate, FutureDatetime, PastDate, PastDatetime
-
 from dynashard.entity import EntityDefinition
 from dynashard.entity.checks import plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
@@ -32,8 +30,8 @@ from dynashard.schema import MAX_SORT_KEY_BYTES
 RANGES: Final = frozenset({">", ">=", "<", "<=", "begins_with"})
 """The operators that a range of sort keys can stand for."""
 
-TIMES: Final = (date, datetime, AwareDatetime, PastDatetime, FutureDatetime, PastDate, FutureDate)
-"""Types of days and of times. Pydantic's own are not subclasses of the standard library's."""
+TIMES: Final = (date, datetime)
+"""Types of days and of times."""
 
 
 class KeyRange(NamedTuple):
