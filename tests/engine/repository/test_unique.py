@@ -208,6 +208,8 @@ def test_item_is_found_by_its_unique_fields_as_its_validators_write_them(world: 
     assert members.find(mail="ada@x.org", tenant="xyz") is None
     with pytest.raises(NotFoundError, match=r"tenant='abc', mail='bob@x.org' does not exist"):
         members.get(mail="bob@x.org", tenant="abc")
+    with pytest.raises(InvalidQueryError, match=r"No listing of .* is by badge; .*write find\(badge=\.\.\.\)"):
+        members.list(badge="7")
     with pytest.raises(InvalidKeyError, match="or name tenant, mail"):
         members.get(mail="ada@x.org")
 

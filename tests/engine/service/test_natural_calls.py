@@ -190,7 +190,11 @@ REFUSED: dict[str, tuple[Call, str]] = {
     ),
     "exists without tenant": (lambda u, _: u.exists("ada"), "write exists(tenant_id=..., id=...)"),
     "batch_get of one key": (lambda u, t: u.batch_get({"tenant_id": t, "id": "x"}), "batch_get takes a list"),
-    "batch_get of values": (lambda u, _: u.batch_get(["ada"]), "write batch_get(tenant_id=..., id=...)"),
+    "batch_get of values": (lambda u, _: u.batch_get(["ada"]), """write batch_get([{"tenant_id": ..., "id": ...}"""),
+    "batch_write deletes values": (
+        lambda u, _: u.batch_write(delete=["ada"]),
+        """write batch_write(delete=[{"tenant_id": ..., "id": ...}, ...])""",
+    ),
     "batch_get by keywords": (lambda u, t: u.batch_get(tenant_id=t, id=["ada"]), "batch_get takes a list of keys"),
     "batch_get of two": (lambda u, t: u.batch_get("ada", "u0", tenant_id=t), "write batch_get([...])"),
     "batch_write of two": (lambda u, t: u.batch_write(u.get("ada", tenant_id=t), {}), "write batch_write([...])"),
@@ -212,6 +216,8 @@ REFUSED: dict[str, tuple[Call, str]] = {
         "emial: Extra inputs are not permitted; did you mean email?",
     ),
     "create without email": (lambda u, t: u.create(tenant_id=t, display_name="A"), "email: Field required"),
+    "create over another": (lambda u, t: u.create(**STRANGER, tenant_id=t, overwrite=True), "; write put(...)"),
+    "put if there is none": (lambda u, t: u.put(**STRANGER, tenant_id=t, if_none_match="*"), "; write create(...), wh"),
     "create nothing": (lambda u, _: u.create(), "user.v1.User: tenant_id: Field required"),
     "create a text": (lambda u, _: u.create("ada"), "create takes a User, or its fields by name"),
     "create and more": (
@@ -250,6 +256,9 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "list by a mapping": (lambda u, t: u.list(tenant_id=t, display_name={"after": 1}), "write filters={'display_name'"),
     "list without tenant": (lambda u, _: u.list(department="legal"), "by_department by tenant_id and department"),
     "list field twice": (lambda u, t: u.list({"tenant_id": t}, tenant_id=t), "tenant_id is given twice"),
+    "list several ids": (lambda u, t: u.list(tenant_id=t, id=["a", "b"]), """; write id={"in": [...]}"""),
+    "list several tenants": (lambda u, t: u.list(tenant_id=[t, "x"]), """a list of partitions, [{"tenant_id": ..."""),
+    "list by a field and its operator": (lambda u, t: u.list(tenant_id=t, id__gte="a"), """; write id={"gte": ...}"""),
     "list index and prefix": (lambda u, t: u.list(tenant_id=t, email="a@b", prefix="a"), "leave out prefix"),
     "update half a mapping": (lambda u, _: u.update({"id": "u0"}), "tenant_id is part of the key and must be given"),
     "update by three values": (lambda u, t: u.update("ada", {}, t), "write update(tenant_id=..., id=...)"),
@@ -301,6 +310,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "length of all": (lambda u, _: len(u), "write count(...)"),
     "in": (lambda u, _: "ada" in u, "write exists(...)"),
     "get by an index": (lambda u, t: u.get(tenant_id=t, department="legal"), "write list(tenant_id=..., department="),
+    "get or a default": (lambda u, t: u.get("x", tenant_id=t, default=None), "write find(...), which returns None if"),
     "get some fields": (lambda u, t: u.get("ada", tenant_id=t, fields=["id"]), "write part(..., fields=[...])"),
     "get by a naive time": (lambda _u, _t: key_text("at", datetime(2024, 1, 1)), "as in datetime.now(UTC)"),  # noqa: DTZ001
     "get by a text for a number": (lambda _u, _t: key_text("seq", "1", "06d"), "write a number"),
@@ -348,10 +358,18 @@ def test_an_argument_that_a_call_does_not_take_is_not_proposed_for_itself(users:
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"), [("save", "use put"), ("query", "use list"), ("fetch", "use get"), ("lst", "did you mean list?")]
+    ("name", "cure"),
+    [
+        ("save", "use put"),
+        ("query", "use list"),
+        ("fetch", "use get"),
+        ("get_or_create", "use find, then create"),
+        ("delete_many", "use batch_write(delete=[...])"),
+        ("lst", "did you mean list?"),
+    ],
 )
 def test_methods_of_other_libraries_name_ours(users: Collection[User], name: str, cure: str) -> None:
-    with pytest.raises(AttributeError, match=rf"Collection has no attribute {name}; {cure[:-1]}"):
+    with pytest.raises(AttributeError, match=rf"Collection has no attribute {name}; {re.escape(cure)}"):
         getattr(users, name)
 
 
@@ -362,6 +380,22 @@ def test_an_entity_is_opened_by_its_class(db: Dynashard) -> None:
             db.collection(wrong)
     with pytest.raises(AttributeError, match=r"open the items of an entity with db.collection\(User\)"):
         _ = db.users  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute create; open the items of an entity with db.collection"):
+        _ = db.create  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("save", "; write db.collection(Note).put(...)"),
+        ("etag", "; write item.revision"),
+        ("tenannt", "; did you mean tenant?"),
+        ("_x", ""),
+    ],
+)
+def test_an_item_names_where_its_writes_and_fields_are(name: str, cure: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '?{name}'?{re.escape(cure)}$"):
+        getattr(Note(tenant="t", id="n"), name)
 
 
 OPENED: dict[str, tuple[dict[str, Any], str]] = {

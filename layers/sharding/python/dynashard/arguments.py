@@ -22,6 +22,13 @@ _OF_BATCHES: Final = {
     "create": "put", "items": "put", "keys": "delete", "puts": "put", "deletes": "delete", "remove": "delete",
 }  # fmt: skip
 """What callers call the arguments of batches of writes."""
+_BATCHES: Final = {"batch_get": "", "batch_write": "delete="}
+"""Calls that take keys in a list, and the name of that list."""
+_OF_ITEMS: Final = {
+    **dict.fromkeys(("overwrite", "replace", "upsert"), "put(...)"),
+    **dict.fromkeys(("if_none_match", "if_not_exists", "unless_exists"), "create(...), which refuses a taken key"),
+}
+"""What callers give with an item to choose another call."""
 _HTTP: Final = ('"', "*")
 """How the values of `If-Match` begin, as HTTP writes it, which no revision does."""
 
@@ -130,7 +137,7 @@ def item_named(
         # A misspelled field is missing too, and its own name says why.
         first, *others = sorted(mistakes, key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
-        near = hint(place, entity.model.model_fields) if first["type"] == "extra_forbidden" else ""
+        near = hint(place, entity.model.model_fields, _OF_ITEMS) if first["type"] == "extra_forbidden" else ""
         rest = f" (and {len(others)} more)" if others else ""
         raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{rest}", field=place or None) from error
 
@@ -262,6 +269,8 @@ def _elsewhere(entity: EntityDefinition[Any], verb: str, name: str) -> str:
     """Return the cure if a call with such a field, or such an argument, is another one."""
     if name == "fields" and verb in ("get", "find"):
         return "; write part(..., fields=[...])"
+    if name == "default" and verb == "get":
+        return "; write find(...), which returns None if there is no item"
     if name == "keys" and verb == "batch_get":
         return "; write the keys first, batch_get([...])"
     for index in entity.indexes.values():
@@ -272,7 +281,10 @@ def _elsewhere(entity: EntityDefinition[Any], verb: str, name: str) -> str:
 
 
 def _example(entity: EntityDefinition[Any], verb: str) -> str:
-    return f"{verb}({', '.join(f'{name}=...' for name in entity.key_fields)})"
+    if verb not in _BATCHES:
+        return f"{verb}({', '.join(f'{name}=...' for name in entity.key_fields)})"
+    key = ", ".join(f'"{name}": ...' for name in entity.key_fields)
+    return f"{verb}({_BATCHES[verb]}[{{{key}}}, ...])"
 
 
 def _shown(value: object) -> str:

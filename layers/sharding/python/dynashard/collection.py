@@ -47,10 +47,13 @@ FieldNames = list[str] | tuple[str, ...]
 """Names of fields. Not any sequence: of `**options` that hold texts, type checkers would take one for `fields`."""
 Row = dict[str, Any]
 
-_ELSEWHERE: Final = {
+OTHER_NAMES: Final = {
     "add": "create", "all": "items", "batch": "batch_get", "fetch": "get", "filter": "list", "find_one": "find",
-    "get_many": "batch_get", "insert": "create", "iter": "items", "load": "get", "query": "list", "read": "get",
-    "remove": "delete", "save": "put", "upsert": "put",
+    "first": "list(..., limit=1)", "get_many": "batch_get", "get_or_create": "find, then create", "insert": "create",
+    "iter": "items", "load": "get", "query": "list", "read": "get", "remove": "delete", "save": "put", "search": "list",
+    "update_or_create": "put", "upsert": "put", "where": "list",
+    **dict.fromkeys(("batch_create", "batch_put", "bulk_create", "create_many", "put_many"), "batch_write"),
+    **dict.fromkeys(("batch_delete", "bulk_delete", "delete_many"), "batch_write(delete=[...])"),
 }  # fmt: skip
 """What other libraries call our methods."""
 
@@ -270,7 +273,7 @@ class Collection(Generic[E]):
         """Store and delete many items; see `Batches.write`."""
         refuse_more("batch_write", more, others)
         check_flag("whole", whole)
-        self._repository.batches.write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
+        self._repository.batches.write(put=self._items(put), delete=self._keys("batch_write", delete, {}), whole=whole)
 
     def try_batch_write(
         self,
@@ -284,7 +287,7 @@ class Collection(Generic[E]):
         refuse_more("try_batch_write", more, others)
         check_flag("whole", whole)
         puts = [_tried(self._items, item) for item in several("put", put)]
-        deletes = [_tried(partial(self._keys, "delete", fields={}), key) for key in several("delete", delete)]
+        deletes = [_tried(partial(self._keys, "batch_write", fields={}), key) for key in several("delete", delete)]
         items, keys = ([each for each, error in some if error is None] for some in (puts, deletes))
         outcomes = iter(self._repository.batches.try_write(put=items, delete=keys, whole=whole))
         return [next(outcomes) if error is None else error for _, error in (*puts, *deletes)]
@@ -448,7 +451,7 @@ class Collection(Generic[E]):
         return [item if item.__class__ is model else item_named(self._entity, "put", item, {}) for item in many]
 
     def _keys(self, verb: str, keys: Any, fields: Mapping[str, Any]) -> Sequence[Any]:
-        many = several(verb, keys)
+        many = several("delete" if verb == "batch_write" else verb, keys)
         if not many and fields:
             if fields.keys() >= set(self._entity.key_fields):
                 raise InvalidKeyError(f"{verb} takes a list of keys before fields that all of them have: {verb}([...])")
@@ -462,7 +465,7 @@ class Collection(Generic[E]):
         # Type checkers refuse these by themselves.
         def __getattr__(self, name: str) -> NoReturn:
             public = [] if name.startswith("_") else [each for each in dir(type(self)) if not each.startswith("_")]
-            cure = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, public)
+            cure = f"; use {OTHER_NAMES[name]}" if name in OTHER_NAMES else hint(name, public)
             raise AttributeError(f"{type(self).__name__} has no attribute {name}{cure}", name=name, obj=self)
 
         def __getitem__(self, key: object) -> NoReturn:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, overload
 
 from dynashard import reads
-from dynashard.collection import Collection
+from dynashard.collection import OTHER_NAMES, Collection
 from dynashard.cures import checked, hint
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
@@ -250,7 +250,8 @@ class Dynashard:
             cure = ""
             if not name.startswith("_"):
                 near = hint(name, [each for each in dir(type(self)) if not each.startswith("_")])
-                cure = near or "; open the items of an entity with db.collection(User)"
+                of_items = "; open the items of an entity with db.collection(User)"
+                cure = of_items if hasattr(Collection, name) or name in OTHER_NAMES else near or of_items
             raise AttributeError(f"Dynashard has no attribute {name}{cure}", name=name, obj=self)
 
     def create_tables(self) -> list[str]:

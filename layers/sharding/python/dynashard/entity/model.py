@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import PydanticUserError
 from pydantic._internal._model_construction import ModelMetaclass
 
+from dynashard.cures import hint
 from dynashard.entity.checks import guarantee_problems
 from dynashard.entity.compilation import compile_entity
 from dynashard.entity.declaration import (
@@ -35,6 +36,12 @@ from dynashard.errors import DeclarationError, InvalidQueryError
 from dynashard.record import Record
 
 _DEFINITION: Final = "__dynashard_definition__"
+_CALLS: Final = {
+    "delete": "delete", "put": "put", "refresh": "get", "reload": "get", "remove": "delete", "save": "put",
+    "update": "update",
+}  # fmt: skip
+"""What items of other libraries can do by themselves."""
+_REVISION: Final = dict.fromkeys(("etag", "rev", "version"), "item.revision")
 
 
 class _EntityType(ModelMetaclass):
@@ -158,6 +165,19 @@ class Entity(Record, metaclass=_Metaclass):
         kinds = [kind for kind in meta.__mro__ if issubclass(kind, _EntityType) and "__new__" in vars(kind)]
         parameters = [each for kind in reversed(kinds) for each in signature(kind.__new__).parameters.values()]
         check_arguments(unknown, [each.name for each in parameters if each.kind is each.KEYWORD_ONLY])
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                kind = type(self)
+                if name.startswith("_") or hasattr(kind, name):
+                    raise
+                call = f"; write db.collection({kind.__name__}).{_CALLS.get(name)}(...)" if name in _CALLS else ""
+                cure = call or hint(name, (*kind.model_fields, "revision"), _REVISION)
+                raise AttributeError(f"{kind.__name__} has no attribute {name}{cure}", name=name, obj=self) from None
 
 
 E = TypeVar("E", bound=Entity)

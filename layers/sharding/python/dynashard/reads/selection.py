@@ -260,11 +260,22 @@ def _require_known(entity: EntityDefinition[Any], fields: Mapping[str, Any], ope
     for name in (*fields, *operators):
         if name not in entity.model.model_fields:
             known = [each for each in (*OPTIONS, *_OTHERS, *entity.model.model_fields) if each != name]
-            near = hint(name, known, _ELSEWHERE)
+            near = _operator_hint(entity, name) or hint(name, known, _ELSEWHERE)
             message = f"{name} is neither an argument of listings nor a field of {entity.name}{near}"
             raise InvalidQueryError(message, field=name)
-        if isinstance(value := fields.get(name), Mapping) and name in _key_fields(entity):
+        value = fields.get(name) if name in _key_fields(entity) else None
+        if isinstance(value, Mapping):
             raise not_operators(name, value)
+        if isinstance(value, list | tuple | set | frozenset):
+            one = name in entity.partition.fields
+            cure = f'a list of partitions, [{{"{name}": ...}}, ...]' if one else f'{name}={{"in": [...]}}'
+            raise InvalidQueryError(f"{name} has several values; write {cure}", field=name)
+
+
+def _operator_hint(entity: EntityDefinition[Any], name: str) -> str:
+    """Return what to write for a field and its operator in one name, as in `age__gte=18`; '' for another name."""
+    field, _, operator = name.partition("__")
+    return f'; write {field}={{"{operator}": ...}}' if operator and field in entity.model.model_fields else ""
 
 
 def _typed(entity: EntityDefinition[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -340,11 +351,17 @@ def _require_selected(
         raise InvalidQueryError(f"{name} is not a field of the partition, {known}{near}", field=name)
     ways = [f"the table by {_fields(entity)}"]
     ways += [f"{each} by {_fields(index)}" for each, index in listed_indexes(entity).items()]
+    unique = [each for each in entity.unique if each.named.issuperset(given)]
+    found = f"To find the item with a unique value, write find({_given_by_name(unique[0].ordered)}). " if unique else ""
     raise InvalidQueryError(
-        f"{', '.join(given)} select no listing of {entity.name}; it lists {', '.join(ways)}. "
+        f"No listing of {entity.name} is by {' and '.join(given)}; it lists {', '.join(ways)}. {found}"
         f"To choose among the items that a listing reads, write filters={{{name!r}: ...}}",
         field=name,
     )
+
+
+def _given_by_name(names: Collection[str]) -> str:
+    return ", ".join(f"{name}=..." for name in names)
 
 
 def _fields(listed: Listed) -> str:
