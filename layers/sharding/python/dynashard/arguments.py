@@ -124,7 +124,8 @@ def item_named(
                 f"{hint(name, ('handling', 'if_match', 'over', 'timely'))}",
                 field=name,
             )
-        _require_fields(entity, verb, item)
+        if item.__class__ is not entity.model:
+            _require_fields(entity, verb, item)
         return item  # type: ignore[return-value]
     _require_no_answer(verb, item)
     if item is not None and not isinstance(item, Mapping):
