@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from dynashard.transport import Transport
 from tests.api_caller import Caller
+from tests.engine.commands.commands_on_engine import Service, commands_on
 
 pytestmark = pytest.mark.engine
 
@@ -66,6 +68,23 @@ def test_turns_of_a_schedule_whose_id_begins_alike_do_not_count(caller: Caller) 
     turn(caller, "overrides", "dan", "2026-03-24T10:00:00Z", "2026-03-24T11:00:00Z")
 
     assert caller.get(f"{path}/on-call", query={"at": "2026-03-24T10:30:00Z"}).json["user_id"] is None
+
+
+@pytest.mark.parametrize("lone", ["2026-03-24", "2026-03-24T00:00:00"])
+def test_a_day_and_a_time_without_a_zone_are_in_utc(
+    caller: Caller, transport: Transport, table: str, lone: str
+) -> None:
+    path = schedule(caller, LAYER)
+    whole = {"from": "2026-03-24T00:00:00Z", "to": "2026-03-26T00:00:00Z"}
+
+    rota = caller.get(f"{path}/rota", query={"from": lone, "to": "2026-03-26"}).json
+    now = caller.get(f"{path}/on-call", query={"at": lone}).json
+    service = Service(commands_on(transport, table), entity="schedules/rota")
+    key = {"team_id": "red", "schedule_id": "day"}
+
+    assert rota == caller.get(f"{path}/rota", query=whole).json
+    assert now == caller.get(f"{path}/on-call", query={"at": whole["from"]}).json
+    assert service.result("list", key=key, **{"from": lone, "to": "2026-03-26"})["items"] == rota["items"]
 
 
 def test_a_gap_is_said(caller: Caller) -> None:

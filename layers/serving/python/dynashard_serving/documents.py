@@ -1,7 +1,9 @@
 """Items as JSON documents: merged by RFC 7396, checked, turned into entities and back."""
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -20,12 +22,16 @@ MANY_ERRORS: Final = "too_many_errors"
 TENANT: Final = "tenant_id"
 """The field that partitions every entity of the API; its value comes from the caller's identity."""
 
+_NUMBER: Final = re.compile(r"\s*[-+]?[0-9.]+\s*")
 _ONLY_JSON: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 """Orjson refuses values that it writes in other ways than pydantic."""
 _MOST_BUILT: Final = 2000
 """The most errors of one document that are listed. Pydantic can only list all of them."""
 _RAISED: Final = "Value error, "
 """What pydantic puts before the message of an error that a model's own code raises."""
+
+NO_TIME: Final = "Write a time such as 2026-11-20T10:15:00Z, or a day such as 2026-11-20."
+"""The message for a time that is given as a number."""
 
 Document = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -148,6 +154,11 @@ def field_errors(error: ValidationError) -> list[FieldError]:
         # A default that follows from a field at fault is not a fault of its own.
         if entry["type"] != "default_factory_not_called"
     ]
+
+
+def number_as_time(text: str, value: object) -> bool:
+    """Return whether a text became a time as a number of seconds: `2026` would be a moment of the year 1970."""
+    return isinstance(value, date) and _NUMBER.fullmatch(text) is not None
 
 
 def representation(item: BaseModel, revision: str | None) -> Document:

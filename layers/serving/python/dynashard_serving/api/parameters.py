@@ -3,11 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from dynashard.cures import hint
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard_serving.documents import field_errors
 
 _FLAG: Final = ("true", "false")
 _LONGEST_MISTYPED: Final = 64
@@ -115,8 +114,7 @@ def consistent_only(query: Query, *, allowed: bool = True) -> bool:
 
 def model_of(model: type[Model], query: Query) -> Model:
     """Return the query as a model of its parameters, or refuse each parameter that is not valid (422)."""
+    from dynashard_serving.operations.computed import request_of  # noqa: PLC0415 - a GET of an item has no model
+
     given = Parameters(query, [field.alias or name for name, field in model.model_fields.items()])
-    try:
-        return model.model_validate_strings(given.once())
-    except ValidationError as error:
-        raise ValidationFailedError(*field_errors(error)) from error
+    return request_of(given.once(), model.model_validate_strings)

@@ -1,5 +1,6 @@
 """A request of a direct invocation, read strictly: each member known, and of its kind."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -11,6 +12,7 @@ from dynashard_serving.access import SCOPE, SUBJECT, Caller
 from dynashard_serving.documents import TENANT, Document, validated
 from dynashard_serving.json_input import MalformedJsonError, check_values, plain_numbers
 from dynashard_serving.limits import MAX_EVENT_DEPTH, MAX_NAMES
+from dynashard_serving.operations.computed import request_of
 from dynashard_serving.operations.permits import NotPermittedError
 from dynashard_serving.operations.served import Served
 from dynashard_serving.tenants import TenantRule
@@ -118,7 +120,7 @@ class Members:
         self.only(*(field.alias or name for name, field in model.model_fields.items()))
         given = {name: value for name, value in self.members.items() if value is not None}
         # As over REST, where all of these are text: a day is a time, and "50" is a number.
-        return validated(model, given, strict=False)
+        return request_of(given, lambda values: model.model_validate_json(json.dumps(values)))
 
     def _of(self, name: str, kind: type[T], what: str) -> T | None:
         value = self.members.get(name)

@@ -1,16 +1,47 @@
 """Reads that a domain computes, and roll-ups, for callers who may have them."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from dynashard.errors import ValidationFailedError
 from dynashard.service import Dynashard
 from dynashard_serving.access import Caller
 from dynashard_serving.declare import Endpoint, ItemRead
+from dynashard_serving.documents import field_errors
 from dynashard_serving.operations.item_reads import Key
 from dynashard_serving.operations.permits import Permit, admitted
 from dynashard_serving.operations.served import Served
+
+Given = Mapping[str, Any]
+"""The parameters of a read, by name."""
+Model = TypeVar("Model", bound=BaseModel)
+_TIME: Final = TypeAdapter(datetime)
+
+
+def request_of(given: Given, parse: Callable[[Given], Model]) -> Model:
+    """Return the request that parameters describe. As in listings, a time without a zone is in UTC, and so is a day.
+
+    Raises:
+        ValidationFailedError: with every parameter at fault.
+    """
+    try:
+        return parse(given)
+    except ValidationError as error:
+        if in_utc := _in_utc(error):
+            return request_of({**given, **in_utc}, parse)
+        raise ValidationFailedError(*field_errors(error)) from error
+
+
+def _in_utc(error: ValidationError) -> dict[str, str]:
+    """Return the times that were refused because they have no zone, by parameter, with that of UTC."""
+    return {
+        str(each["loc"][0]): _TIME.validate_python(each["input"]).replace(tzinfo=UTC).isoformat()
+        for each in error.errors(include_url=False, include_context=False)
+        if each["type"] == "timezone_aware" and len(each["loc"]) == 1
+    }
 
 
 def right_of(declared: Endpoint | ItemRead) -> str:

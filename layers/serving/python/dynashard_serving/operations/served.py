@@ -12,7 +12,7 @@ from pydantic import ConfigDict, ValidationError
 from dynashard.entity import Entity, definition, plain_types
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.access import Caller
-from dynashard_serving.documents import REVISION, TENANT, Document, without
+from dynashard_serving.documents import NO_TIME, REVISION, TENANT, Document, number_as_time, without
 from dynashard_serving.exposure import RESERVED, Exposed
 from dynashard_serving.operations.permits import FREE, NotPermittedError, Permit, admitted
 
@@ -143,6 +143,8 @@ class Served:
         try:
             if isinstance(given, str):
                 found = self._from_text(adapter, name, given)
+                if number_as_time(given, found):
+                    raise ValidationFailedError(FieldError(place, NO_TIME, "datetime_parsing"))
             else:
                 found = adapter.validate_json(json.dumps(given), strict=True)
             # A day means its beginning in UTC. That comes first, because the field's constraints may require a zone.
