@@ -180,6 +180,30 @@ def test_fields_select_the_index_of_a_listing_as_over_rest(
     assert (unknown.status, "known are by_email" in unknown.err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("conditions", "found"),
+    [
+        (["email[prefix]=ada"], ["a"]),
+        (["email[gte]=b", "email[lt]=d"], ["b", "c"]),
+        (["status[in]=disabled,deleted"], ["b"]),
+        (["department[in]=legal", "department[in]=a,b"], ["a", "c"]),
+        (["department[exists]=false"], ["b"]),
+        (["status[eq]=active", "department[ne]=legal"], ["c"]),
+    ],
+)
+def test_a_listing_takes_the_operators_of_rest(
+    command_line: CommandLine, users: Users, tenant: str, conditions: list[str], found: list[str]
+) -> None:
+    people = [("a", "ada", "legal", "active"), ("b", "bob", None, "disabled"), ("c", "c", "a,b", "active")]
+    for name, address, department, status in people:
+        fields = {"email": f"{address}@example.com", "department": department, "status": status}
+        users.create(User.model_validate({"tenant_id": tenant, **ADA, "id": name, **fields}))
+
+    listed = command_line.run("list", "users", f"tenant_id={tenant}", *conditions, "--fields", "id")
+
+    assert sorted(item["id"] for item in listed.summary["items"]) == found, listed.err
+
+
 def test_a_listing_accepts_a_prefix_and_several_partitions(command_line: CommandLine, tenant: str) -> None:
     for team, schedule in (("t1", "s1"), ("t1", "s2"), ("t2", "s1")):
         command_line.run(
@@ -255,7 +279,14 @@ def test_json_can_be_requested_at_a_terminal(command_line: CommandLine, ada: Use
         (["list", "users", "tenant_id=abc", "--limit", "5000"], "limit: Use a number from 1 to 1000."),
         (["list", "users", "tenant_id=abc", "--index", "by_age"], "index: Unknown index; known are by_email"),
         (["list", "users", "tenant_id=abc", "--cursor", "1x"], "(invalid_cursor)"),
-        (["list", "users", "tenant_id=abc", "shoe=44"], "partition.shoe: Unknown field"),
+        (["list", "users", "tenant_id=abc", "shoe=44"], "shoe does not choose items of this listing. It takes id, "),
+        (["list", "users", "tenant_id=abc", "departmnt=legal"], "of this listing; did you mean department? It takes"),
+        (["list", "users", "tenant_id=abc", "status=active", "status=deleted"], "give one value, or 'status[in]=A,B'"),
+        (["list", "users", "tenant_id=abc", "status[like]=a"], "'like' is not an operator; write one of eq, ne, gt"),
+        (["list", "users", "tenant_id=abc", "email[gt]=a", "email[gt]=b"], "email[gt] is given 2 times"),
+        (["list", "participations", "tenant_id=abc", "participant=user_a", "state[gt]=A"], "takes no operators here"),
+        (["list", "accesses", "tenant_id=abc"], "error: path: This field is required."),
+        (["list", "pings", "tenant_id=abc", "at=20261120"], "at=20261120: Write a time such as 2026-11-20T10:15:00Z"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:

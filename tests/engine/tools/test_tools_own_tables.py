@@ -167,13 +167,14 @@ def test_items_are_put_read_listed_and_deleted(program: Program) -> None:
     rest = program.run("list", name, "customer=ada", "--order", "ordered", "--fields", "id", "--cursor", page["cursor"])
     by_index = program.run("list", name, "customer=ada", "product=rice").summary
     filtered = program.run("list", name, "customer=ada", "pieces=4").summary
+    by_operators = program.run("list", name, "customer=ada", "id[prefix]=f", "pieces[gte]=4", "product[in]=rice,tea")
     gone = program.run("delete", name, "customer=ada", "id=first")
 
     assert (again["pieces"], again["placed"]) == (4, made["placed"])
     assert got == again
     assert page["items"] == [{"id": "first"}]
     assert rest.summary["items"] == [{"id": "second"}]
-    assert by_index["items"] == filtered["items"] == [again]
+    assert by_index["items"] == filtered["items"] == by_operators.summary["items"] == [again]
     assert (gone.status, gone.out) == (0, "")
     assert "(not_found)" in program.run("get", name, "customer=ada", "id=first").err
 
@@ -184,6 +185,7 @@ def test_items_are_put_read_listed_and_deleted(program: Program) -> None:
         (["get", "customer=ada", "id=1", "producd=tea"], "has no field producd; did you mean product?"),
         (["list", "customer=ada", "customer=bob"], "customer is given 2 times: give one value"),
         (["put", "customer=ada", "pieces=none"], "pieces=none: "),
+        (["list", "customer=ada", "product[exists]=yes"], "exists is 'yes'; write one of true, false"),
         (["get", "customer=ada", "id=1", "--env", "dev"], "--env is an environment of a backend"),
     ],
 )

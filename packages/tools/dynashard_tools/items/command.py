@@ -8,7 +8,7 @@ from dynashard_serving.documents import REVISION
 from dynashard_tools.entities import exposed
 from dynashard_tools.failure import CommandError
 from dynashard_tools.items.access import items_of
-from dynashard_tools.items.arguments import STDIN, document, fields
+from dynashard_tools.items.arguments import STDIN, conditions, document, fields
 from dynashard_tools.items.printing import print_item, print_page
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, EntityName, Environment
@@ -72,7 +72,10 @@ def list_(  # noqa: PLR0917 - typer calls it by name
     entity: EntityName,
     given: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME=VALUE...", help="The partition, sort key fields and filters, as over REST."),
+        typer.Argument(
+            metavar="NAME=VALUE...",
+            help="The partition, sort key fields and filters, as over REST: also 'email[prefix]=ada'.",
+        ),
     ] = None,
     index: Annotated[str | None, typer.Option(help="An index; the table if left out.")] = None,
     limit: Annotated[int | None, typer.Option(help="Items a page, 1 to 1000; 50 if left out.")] = None,
@@ -111,7 +114,7 @@ def list_(  # noqa: PLR0917 - typer calls it by name
     }
     left_out = LeftOut()
     chosen = {name: value for name, value in options.items() if value is not None and value is not False}
-    page = items_of(environment, wanted).page(fields(wanted.entity, given or []), chosen, left_out)
+    page = items_of(environment, wanted).page(conditions(wanted.entity, given or []), chosen, left_out)
     print_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
     left_out.end()
 

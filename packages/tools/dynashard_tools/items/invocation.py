@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard import definition
+from dynashard.cures import hint
 from dynashard.entity import Undecodable
 from dynashard.locations import CURSOR_SECRET_OUTPUT
+from dynashard.reads.filters import is_operators
+from dynashard.reads.operators import RANGE_WORDS
 from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
+from dynashard_serving.api.listings import PLACES
 from dynashard_serving.commands.handler import Log, build_commands
 from dynashard_serving.commands.request import CALLER, SERVICE
 from dynashard_serving.declare import Exposed
@@ -94,7 +98,8 @@ def invoke(
     log = _RaisingLog(open_logger("dynashard-command-line", sys.stderr), settings)
     answer = build_commands(settings, backend.transport, log=log).answer({**request, CALLER: SERVICE})
     if not answer["ok"]:
-        raise CommandError(_line(answer["error"]))
+        # Of a listing, the command line gives fields by name alone, as REST does.
+        raise CommandError(_line(answer["error"], PLACES if request["operation"] == "list" else ()))
     if left_out is not None:
         keys = answer.get("undecodable", {}).get("keys", ())
         left_out.add(Undecodable(**key) for key in keys)
@@ -122,13 +127,18 @@ def _settings(backend: Backend, environment: str | None, *, cursors: bool) -> Se
     )
 
 
-def _line(error: Mapping[str, Any]) -> str:
+def _line(error: Mapping[str, Any], places: Sequence[str]) -> str:
     errors = error.get("errors", [])
-    named = [f"{each['field'] or 'the item'}: {each['message']}" for each in errors[:_SHOWN]]
+    named = [f"{_name(each['field'], places)}: {each['message']}" for each in errors[:_SHOWN]]
     more = len(errors) - len(named) + error.get("errors_omitted", 0)
     # Some messages end as sentences do; pydantic's do not.
     text = " ".join(f"{each.removesuffix('.')}." for each in named) if named else error["message"]
     return f"{text}{f' And {more} more.' if more else ''} ({error['code']})"
+
+
+def _name(field: str, places: Sequence[str]) -> str:
+    place, _, name = field.partition(".")
+    return name if place in places and name else field or "the item"
 
 
 def _without_tenant(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,15 +154,19 @@ def _by_role(exposed: Exposed, asked: str | None, given: Mapping[str, Any]) -> d
     if not exposed.operations:
         return fields
     served = Served(exposed)
+    operators = {name: value for name, value in fields.items() if is_operators(value)}
+    ranged = [name for name, words in operators.items() if RANGE_WORDS & words.keys() or name not in exposed.filters]
+    plain = [name for name, value in fields.items() if name not in operators or "eq" in value]
     # The backend refuses an index that does not exist.
-    index = asked if asked is not None and asked not in served.indexes else index_of(served, asked, fields)
+    index = asked if asked is not None and asked not in served.indexes else index_of(served, asked, plain, ranged)
     by = served.indexes.get(index or "", served.definition)
+    known = dict.fromkeys(name for name in (*by.partition.fields, *by.sort.fields, *exposed.filters) if name != TENANT)
     parts: dict[str, dict[str, Any]] = {"partition": {}, "sort": {}, "filters": {}}
     for name, value in fields.items():
-        if name in by.sort.fields and name not in by.partition.fields:
-            parts["sort"][name] = value
-        elif name in exposed.filters and name not in by.partition.fields:
-            parts["filters"][name] = value
-        else:
-            parts["partition"][name] = value
+        if name not in known:
+            meant = hint(name, known) or "."
+            raise CommandError(f"{name} does not choose items of this listing{meant} It takes {', '.join(known)}")
+        filtering = name in exposed.filters and (name in operators or name not in by.sort.fields)
+        place = "partition" if name in by.partition.fields else "filters" if filtering else "sort"
+        parts[place][name] = value
     return {**{name: values for name, values in parts.items() if values}, "index": index}

@@ -1,18 +1,22 @@
 """Single items and pages of a program's own tables, by the library alone: no backend, and so no tenants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from dynashard import Collection, Dynashard, Entity
 from dynashard.cures import hint
 from dynashard.reads import index_of
+from dynashard.reads.filters import is_operators
+from dynashard.reads.operators import PARTS
 from dynashard_serving.documents import REVISION, Document, part, representation, validated, without
 from dynashard_tools.failure import CommandError
 from dynashard_tools.left_out import LeftOut
 
 _NAMES: Final = {"from": "start", "to": "end"}
 """Options that Python calls otherwise than the command line."""
+_FLAGS: Final = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,23 @@ class OwnItems:
                 raise CommandError(f"{entity.name} has no field {name}{hint(name, list(self.model.model_fields))}")
             if isinstance(value, list):
                 raise CommandError(f"{name} is given {len(value)} times: give one value")
-        return {name: entity.assignment.check(name, value) for name, value in fields.items()}
+        check = entity.assignment.check
+        return {
+            name: {word: _operand(partial(check, name), word, each) for word, each in value.items()}
+            if is_operators(value)
+            else check(name, value)
+            for name, value in fields.items()
+        }
+
+
+def _operand(check: Callable[[Any], Any], word: str, value: Any) -> Any:
+    if word == "in":
+        return [check(each) for each in value]
+    if word == "exists":
+        if value not in _FLAGS:
+            raise CommandError(f"exists is {value!r}; write one of {', '.join(_FLAGS)}")
+        return _FLAGS[value]
+    return value if word in PARTS else check(value)
 
 
 def _document(item: Entity) -> Document:

@@ -215,8 +215,7 @@ def conditions_of(
     for word, value in given.items():
         at = f"{place}.{name}[{word}]"
         if word not in words:
-            message = f"{name} takes {', '.join(words)} here."
-            errors.append(FieldError(at, message, "unknown_parameter"))
+            errors.append(FieldError(at, _taken(name, words), "unknown_parameter"))
             continue
         try:
             found.append(Filter(name, word, _operand(served, name, word, value, at)))
@@ -235,9 +234,13 @@ def _equal(served: Served, name: str, given: Any, place: str, words: Callable[[s
         unknown = [word for word in given if word not in words(name)] if isinstance(given, Mapping) else []
         if not unknown:
             raise
-        message = f"{name} takes {', '.join(words(name))} here."
+        message = _taken(name, words(name))
         errors = [FieldError(f"{place}.{name}[{word}]", message, "unknown_parameter") for word in unknown]
         raise ValidationFailedError(*errors) from None
+
+
+def _taken(name: str, words: Sequence[str]) -> str:
+    return f"{name} takes {', '.join(words)} here." if words else f"{name} takes no operators here, only a value."
 
 
 def _operand(served: Served, name: str, word: str, given: Any, at: str) -> Any:
