@@ -61,17 +61,19 @@ def test_resuming_without_a_place_for_the_checkpoint_says_which_option_names_it(
         CheckpointFile(None).open(HERE, WHAT, WHOSE, resume=True)
 
 
+@pytest.mark.parametrize("resume", [True, False])
 @pytest.mark.parametrize(
     ("target", "entity", "tenant"),
     [("the environment prod", WHAT, WHOSE), (HERE, "Note", WHOSE), (HERE, WHAT, "xyz"), (HERE, WHAT, None)],
 )
 def test_a_checkpoint_of_another_load_is_refused_and_named(
-    path: Path, target: str, entity: str, tenant: str | None
+    path: Path, target: str, entity: str, tenant: str | None, *, resume: bool
 ) -> None:
     CheckpointFile(path).keep(begun())
 
-    with pytest.raises(CommandError, match=r"is of a load of User for tenant abc into the local stack on \.data"):
-        CheckpointFile(path).open(target, entity, tenant, resume=True)
+    described = r"is of a load of User for tenant abc into the local stack on \.data: resume it there, or name another"
+    with pytest.raises(CommandError, match=described):
+        CheckpointFile(path).open(target, entity, tenant, resume=resume)
 
 
 @pytest.mark.parametrize(

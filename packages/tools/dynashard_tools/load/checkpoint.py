@@ -74,6 +74,7 @@ class CheckpointFile:
         """
         if not resume:
             if self._path is not None and self._path.exists():
+                self._refuse_other(self._read(self._path), target, entity, tenant)
                 raise CommandError(
                     f"an earlier load of this file did not finish: continue with --resume, or remove {self._path} to "
                     "start again (rows without ids become new items then)"
@@ -82,10 +83,16 @@ class CheckpointFile:
         if self._path is None:
             raise CommandError("--resume needs the checkpoint of the load: name its file with --state")
         found = self._read(self._path)
+        self._refuse_other(found, target, entity, tenant)
+        return found
+
+    def _refuse_other(self, found: Checkpoint, target: str, entity: str, tenant: str | None) -> None:
         if (found.target, found.entity, found.tenant) != (target, entity, tenant):
             tenants = "with tenants in its rows" if found.tenant is None else f"for tenant {found.tenant}"
-            raise CommandError(f"{self._path} is of a load of {found.entity} {tenants} into {found.target}")
-        return found
+            raise CommandError(
+                f"{self._path} is of a load of {found.entity} {tenants} into {found.target}: resume it "
+                "there, or name another file with --state"
+            )
 
     @staticmethod
     def _read(path: Path) -> Checkpoint:
