@@ -10,6 +10,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.topology import family_of
 from dynashard_serving.declare import Exposed
+from dynashard_serving.documents import TENANT
 from dynashard_serving.domain import Domain
 from dynashard_serving.domain import declared as declared_by_backend
 from dynashard_tools.counting import plural
@@ -57,6 +58,11 @@ def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
 def names_beginning(incomplete: str) -> list[str]:
     """Return the names of entities for completion in a shell."""
     return [each.path for each in declared().entities if each.path.startswith(incomplete)]
+
+
+def tenant_of(text: str) -> str:
+    """Return the tenant that `abc` or `tenant_id=abc` names. No tenant of the API has a `=`."""
+    return text.removeprefix(f"{TENANT}=")
 
 
 def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:

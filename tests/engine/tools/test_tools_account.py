@@ -171,14 +171,17 @@ def test_a_purge_needs_the_name_twice_and_removes_only_that_account(
     assert len(list_of(backend, tenant)) == stored > sum(LIVE.values()) + 3
     assert sum("~unique~" in key[PK]["S"] for key in list_of(backend, tenant)) == 1
 
-    done = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json").summary
+    done = command_line.run("account", "purge", f"tenant_id={tenant}", "--confirm", tenant, "--json").summary
     again = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json").summary
 
     assert (done["items"], again["items"]) == (stored, 0)
     assert done["types"]["incident.v1.Incident~details"] == 3
     assert list_of(backend, tenant) == []
     assert len(list_of(backend, like)) == other
-    assert command_line.run("account", "export", like, "--to", tmp_path / "b", "--json").summary["entities"] == LIVE
+    assert (
+        command_line.run("account", "export", f"tenant_id={like}", "--to", tmp_path / "b", "--json").summary["entities"]
+        == LIVE
+    )
 
 
 def test_a_purge_killed_at_any_request_is_finished_by_the_next(filled: tuple[str, str], backend: Backend) -> None:

@@ -64,7 +64,7 @@ def incident(name: str) -> dict[str, Any]:
 def test_events_are_shown_by_tenant_and_entity_from_some_number_on(command_line: CommandLine, bus: EventStore) -> None:
     bus.add([event("abc"), event("other"), event("abc", "user.v1.User"), event("abc")])
 
-    shown = command_line.run("events", "--tenant", "abc", "--entity", "incidents").out.splitlines()
+    shown = command_line.run("events", "--tenant", "tenant_id=abc", "--entity", "incidents").out.splitlines()
     later = [json.loads(line) for line in command_line.run("events", "--since", "2", "--json").out.splitlines()]
 
     assert [line.split()[0] for line in shown] == ["1", "4"]

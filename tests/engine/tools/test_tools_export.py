@@ -89,7 +89,7 @@ def test_a_month_and_everything_are_exported(
     pings.create(later)
     month, everything = (command_line.folder / name for name in ("month.jsonl", "all.jsonl"))
 
-    command_line.run("export", "pings", "--month", f"{DAY:%Y-%m}", "--tenant", tenant, "--to", month)
+    command_line.run("export", "pings", "--month", f"{DAY:%Y-%m}", "--tenant", f"tenant_id={tenant}", "--to", month)
     command_line.run("export", "ping.v1.Ping", "--to", everything)
 
     assert lines(month) == rows_of(stored)

@@ -59,7 +59,7 @@ def test_every_field_of_a_row_is_stored(command_line: CommandLine, users: Users,
         '7,zoë@example.com,"Zoë, ""the"" first",people,1,disabled,2999-01-01T00:00:00+01:00',
     )
 
-    assert command_line.run("load", "users", file, "--tenant", tenant).status == 0
+    assert command_line.run("load", "users", file, "--tenant", f"tenant_id={tenant}").status == 0
 
     stored = users.get({"tenant_id": tenant, "id": "7"}).model_dump(mode="json")
     assert stored | {"created_at": "", "updated_at": ""} == {

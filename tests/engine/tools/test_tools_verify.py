@@ -153,6 +153,15 @@ def test_one_partition_is_verified_by_itself(world: ReshardWorld) -> None:
     assert (whole[0], whole[1]["items"]) == (4, 21)
 
 
+def test_a_partition_that_holds_nothing_may_be_mistyped(world: ReshardWorld) -> None:
+    backend(world)
+
+    missing, stored = world.run("verify", "users", "abd"), world.run("verify", "users", f"tenant_id={TENANT}")
+
+    assert (missing.status, missing.err) == (0, "abd holds nothing to verify: check the name\n")
+    assert (stored.status, stored.err) == (0, "")
+
+
 def test_findings_are_printed_in_words(world: ReshardWorld) -> None:
     backend(world)
     lose_a_user(world)

@@ -62,7 +62,7 @@ def test_a_request_is_found_in_the_gateways_log_too() -> None:
 
 def test_a_tenants_lines_are_of_no_other() -> None:
     assert {row["tenant"] for row in asked("tenant", "abc")} == {"abc"}
-    assert len(asked("tenant", "abc")) == 5
+    assert len(asked("tenant", "abc")) == len(asked("tenant", "tenant_id=abc")) == 5
 
 
 def test_of_more_lines_than_are_shown_the_newest_are_shown_in_the_order_of_their_time() -> None:

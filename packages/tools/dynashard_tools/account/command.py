@@ -16,6 +16,7 @@ from dynashard_tools.account.records import PurgeRecord
 from dynashard_tools.aws_account import OPTION, require_account
 from dynashard_tools.connection import open_backend
 from dynashard_tools.counting import plural
+from dynashard_tools.entities import tenant_of
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Environment, Workers
@@ -40,7 +41,7 @@ def export(
 
     It reads the table once to find the account's partitions, and then reads these. It leaves expired items out.
     """
-    backend, left_out = open_backend(environment), LeftOut()
+    tenant, backend, left_out = tenant_of(tenant), open_backend(environment), LeftOut()
     with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
         scanned, done = work.adders(2)
         partitions = tenant_data(backend).partitions(tenant, time.time(), scanned)
@@ -74,6 +75,7 @@ def remove(
     If cdk.json names no AWS account for the environment, --confirm is not enough: it prints whose credentials it would
     use and asks, or --aws-account names the account.
     """
+    tenant, confirm = tenant_of(tenant), confirm and tenant_of(confirm)
     if confirm not in (None, tenant):
         raise CommandError(
             f"--confirm is {confirm!r}, and the account is {tenant!r}: nothing was removed. Name the same account"

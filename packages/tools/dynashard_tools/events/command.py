@@ -17,7 +17,7 @@ from dynashard_local.errors import LocalStackError
 from dynashard_local.settings import Settings
 from dynashard_tools.app import new_app
 from dynashard_tools.counting import plural
-from dynashard_tools.entities import declared, exposed
+from dynashard_tools.entities import declared, exposed, tenant_of
 from dynashard_tools.events.buses import bus_of
 from dynashard_tools.events.replaying import replayed
 from dynashard_tools.failure import STILL_WRONG, CommandError, on_interrupt
@@ -51,7 +51,7 @@ def show_events(
     if context.invoked_subcommand is not None:
         return
     model = None if entity is None else exposed(entity).entity
-    wanted = Wanted(tenant, None if model is None else definition(model).name)
+    wanted = Wanted(tenant and tenant_of(tenant), None if model is None else definition(model).name)
     if model is not None and all(each.of is not model for each in declared().declarations.events):
         # Those of a declaration that was removed may still be on the bus.
         text = f"{wanted.entity} declares no events: write Events(of={model.__name__}) in a module of the domain"

@@ -9,6 +9,7 @@ from typing import Any
 from dynashard import Entity, EntityDefinition, Filter, definition
 from dynashard.entity.checks import plain_types
 from dynashard_serving.documents import TENANT
+from dynashard_tools.entities import tenant_of
 from dynashard_tools.failure import CommandError
 
 _TIMES = ("at", "created_at")
@@ -79,7 +80,7 @@ def choose(model: type[Entity], *, day: str | None, month: str | None, time: str
     """
     if tenant is not None and TENANT not in model.model_fields:
         raise CommandError(f"{definition(model).name} has no {TENANT}: leave --tenant out")
-    period = period_of(day, month)
+    tenant, period = tenant and tenant_of(tenant), period_of(day, month)
     if period is None:
         if time is not None:
             raise CommandError("--time names the field that --day or --month is compared with: give one of them")

@@ -22,7 +22,7 @@ from dynashard_serving.settings import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
 from dynashard_tools.counting import plural
-from dynashard_tools.entities import exposed, loadable, models, names_beginning
+from dynashard_tools.entities import exposed, loadable, models, names_beginning, tenant_of
 from dynashard_tools.failure import WITH_ERRORS, CommandError
 from dynashard_tools.files import file_errors
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
@@ -74,7 +74,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
     """
     if errors is not None and errors.exists() and Path(file).exists() and errors.samefile(file):
         raise CommandError(f"--errors is {errors}, the file to load, which it would replace: name another file")
-    tenants = tenant_rule(os.environ)
+    tenants, tenant = tenant_rule(os.environ), tenant and tenant_of(tenant)
     wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)
     # A dry run checks the whole file, whatever an earlier load has done, unless it is to resume that load.

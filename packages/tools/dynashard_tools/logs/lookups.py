@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from urllib.parse import quote, unquote
 
+from dynashard_tools.entities import tenant_of
 from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.insights import Row
 
@@ -39,7 +40,7 @@ def look_up(subject: str, value: str, ask: Ask) -> list[Row]:
         case "item":
             rows = ask(_text(_among("item", _spellings(value))))
         case _:
-            rows = ask(_text(f"tenant = {_quoted(value)}"))
+            rows = ask(_text(f"tenant = {_quoted(tenant_of(value))}"))
     return sorted(rows, key=lambda row: row["@timestamp"])
 
 

@@ -98,6 +98,8 @@ def verify(  # noqa: PLR0917 - typer calls it by name
         if mend:
             print(_announcement(verifier.checks(task)), file=sys.stderr)
         report = verifier.run(task)
+    if partition and not _numbers(report):
+        print(f"{partition} holds nothing to verify: check the name", file=sys.stderr)
     show({**report.as_dict(), **work.units}, *_lines(report, work, mend=mend), as_json=as_json)
     if (status := _status(report)) != DONE:
         raise typer.Exit(status)
@@ -140,10 +142,15 @@ def _line(finding: Finding, *, mend: bool) -> str:
     return f"{finding.kind.value}: {finding.where}: {finding.detail}{state}"
 
 
-def _compared(report: Report) -> str:
+def _numbers(report: Report) -> dict[tuple[str, str], int]:
+    """Return how many of each kind were compared, by its nouns; of those of which there were some."""
     numbers = {("item", "items"): report.items}
     numbers |= {nouns: report.compared[part.value] for part, nouns in _COMPARED.items()}
-    shown = ", ".join(plural(number, *nouns) for nouns, number in numbers.items() if number)
+    return {nouns: number for nouns, number in numbers.items() if number}
+
+
+def _compared(report: Report) -> str:
+    shown = ", ".join(plural(number, *nouns) for nouns, number in _numbers(report).items())
     # Each verification reads the topology records, but counts them only if it was to judge them.
     judged = report.compared.get(Part.TOPOLOGY.value)
     return shown or ("0 items" if judged is None else plural(judged, "topology record"))
