@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from dynashard_tools.failure import on_interrupt
+from dynashard_tools.interrupts import ends_at_once
 
 VARIABLE: Final = "DYNASHARD_DB"
 """Names a `Dynashard` of a program, or a function that returns one: `MODULE:NAME`."""
@@ -32,13 +32,9 @@ class Listed:
     needs_arguments: bool = False
 
     def load(self) -> Any:
-        """Import the command, and return it as click calls it.
-
-        Raises:
-            CommandInterruptedError: Ctrl-C was pressed.
-        """
+        """Import the command, and return it as click calls it."""
         module, _, name = self.place.partition(":")
-        with on_interrupt(lambda: "nothing was done"):
+        with ends_at_once():
             found = getattr(import_module(module), name)
         alone = new_app("")
         if isinstance(found, typer.Typer):

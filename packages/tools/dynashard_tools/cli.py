@@ -9,7 +9,7 @@ from dynashard.errors import DeclarationError, DynashardError
 from dynashard_local.root import backend_root, importable
 from dynashard_tools.app import VARIABLE
 from dynashard_tools.failure import FAILED, INTERRUPTED, CommandError
-from dynashard_tools.interrupts import not_lost
+from dynashard_tools.interrupts import ends_at_once, not_lost
 
 
 def main() -> None:
@@ -18,7 +18,9 @@ def main() -> None:
     try:
         with not_lost():
             importable(backend_root())
-            _commands()(prog_name="dynashard")
+            with ends_at_once():
+                commands = _commands()
+            commands(prog_name="dynashard")
     except CommandError as error:
         _end(str(error), error.status)
     except DeclarationError as error:

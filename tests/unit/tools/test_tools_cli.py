@@ -64,8 +64,12 @@ def test_help_of_plan_does_not_promise_a_plan_of_all_entities() -> None:
     assert "all if left out" not in shown
 
 
-def test_an_interrupt_before_a_command_has_begun_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "domain.py").write_text("import signal\n\nsignal.raise_signal(signal.SIGINT)\n")
+@pytest.mark.parametrize(
+    "around", ["if True:", "with suppress(BaseException):"], ids=["raised", "ignored by an import"]
+)
+def test_an_interrupt_before_a_command_has_begun_is_one_line(tmp_path: Path, around: str) -> None:
+    imports = "import signal\nfrom contextlib import suppress\n\n"
+    (tmp_path / "domain.py").write_text(f"{imports}{around}\n    signal.raise_signal(signal.SIGINT)\n")
 
     with signals_as_by_default():
         ended = run("topology", PYTHONPATH=str(tmp_path))
