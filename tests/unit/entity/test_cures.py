@@ -30,6 +30,7 @@ def test_right_arguments_pass() -> None:
     [
         ((), {"host": "a"}, "host is not an argument of open; write url="),
         (("a",), {"second": 1}, "second is not an argument of open; did you mean seconds?"),
+        (("a",), {"SECONDS": 1}, "SECONDS is not an argument of open; did you mean seconds?"),
         (("a", 2), {}, "open: too many values without a name"),
         ((), {}, "open: missing a required argument: 'url'"),
     ],

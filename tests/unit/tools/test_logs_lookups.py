@@ -1,11 +1,13 @@
 """`dynashard logs request|item|tenant`: the lines of all functions about one request, item or tenant."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dynashard_tools.failure import CommandError
+from dynashard_tools.logs.command import logs
 from dynashard_tools.logs.insights import Row, record_of, run_query
 from dynashard_tools.logs.lookups import MOST, look_up
 
@@ -58,6 +60,27 @@ def test_a_requests_lines_include_those_of_the_change_that_it_made() -> None:
 
 def test_a_request_is_found_in_the_gateways_log_too() -> None:
     assert [row["@timestamp"][17:19] for row in asked("request", "r-4")] == ["06", "07"]
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ("users/nobody", ""),
+        ("/v1/user/ada", "no entity has the path user; did you mean users?\n"),
+        ("x/y/z", "path x\n"),
+    ],
+)
+def test_a_path_that_nothing_is_served_at_is_named_if_nothing_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], item: str, said: str
+) -> None:
+    (tmp_path / "api.log").touch()
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+
+    logs("item", item)
+
+    shown = capsys.readouterr()
+    assert shown.out == "item: nothing in the last 60 minutes\n"
+    assert shown.err.endswith(said) if said else shown.err == ""
 
 
 def test_a_tenants_lines_are_of_no_other() -> None:

@@ -12,7 +12,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 def hint(name: object, known: Iterable[str], instead: Mapping[str, str] = _NOTHING) -> str:
-    """Return `; did you mean tenant_id?` for the nearest of the valid names, or '' if none is near.
+    """Return `; did you mean tenant_id?` for the nearest of the valid names in any case, or '' if none is near.
 
     For what other libraries call it, `instead` has what to write: then `; write` with that.
     """
@@ -20,9 +20,9 @@ def hint(name: object, known: Iterable[str], instead: Mapping[str, str] = _NOTHI
 
     if isinstance(name, str) and name in instead:
         return f"; write {instead[name]}"
-    names = list(known)
-    meant = get_close_matches(str(name), names, n=1) or [each for each in names if str(name) in each.split("_")][:1]
-    return f"; did you mean {meant[0]}?" if meant else ""
+    names, typed = {each.lower(): each for each in known}, str(name).lower()
+    meant = get_close_matches(typed, names, n=1) or [each for each in names if typed in each.split("_")][:1]
+    return f"; did you mean {names[meant[0]]}?" if meant else ""
 
 
 def checked(

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from dynashard.cures import hint
+from dynashard_tools.entities import declared
 from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.insights import Row
-from dynashard_tools.logs.lookups import MOST, SUBJECTS, look_up, without_repeats
+from dynashard_tools.logs.lookups import MOST, SUBJECTS, look_up, path_of, without_repeats
 from dynashard_tools.logs.sources import logs_of, window_of
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import fits, print_table
@@ -55,6 +57,8 @@ def logs(
         raise CommandError(f"there is no saved query {name!r}. There are: {', '.join([*SUBJECTS, *names])}")
     else:
         rows = found.run(name, window)
+    if not rows and name == "item" and value is not None:
+        _warn_of_path(value)
     if as_json:
         typer.echo(json.dumps(rows))
     else:
@@ -62,6 +66,13 @@ def logs(
 
 
 _EXAMPLES = {"request": "Hk3xWjR6oAMEPqA=", "item": "users/ada", "tenant": "abc"}
+
+
+def _warn_of_path(item: str) -> None:
+    """Say that nothing is served at the path of an item; earlier releases may have, so it is looked for first."""
+    first, paths = path_of(item), [each.path for each in declared().entities]
+    if first not in paths:
+        typer.echo(f"no entity has the path {first}{hint(first, paths)}", err=True)
 
 
 def _print(rows: Sequence[Row], name: str, minutes: int) -> None:

@@ -48,9 +48,18 @@ def _writes(row: Row) -> bool:
     return row.get("method") not in ("GET", "HEAD") and row.get("operation") not in ("get", "list")
 
 
+def path_of(item: str) -> str:
+    """Return the path of the entity that an item such as `/v1/users/ada` names: `users`."""
+    return _bare(item).partition("/")[0]
+
+
+def _bare(item: str) -> str:
+    return item.strip("/").removeprefix("v1/")
+
+
 def _spellings(item: str) -> list[str]:
     """Return an item's path as callers may write it: with and without escapes."""
-    bare = item.strip("/").removeprefix("v1/")
+    bare = _bare(item)
     if "/" not in bare:
         raise CommandError(f"{item!r} names no item: write its path, such as users/ada")
     escaped = "/".join(quote(unquote(part), safe="") for part in bare.split("/"))
