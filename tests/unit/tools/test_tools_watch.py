@@ -1,14 +1,17 @@
 """Watching changes: their progress, and the hint about a missing worker."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dynashard.errors import DynashardError, EngineUnavailableError, UndecodableItemError
 from dynashard.resharding import Status, Timing
 from dynashard.resharding.status import EpochStatus
+from dynashard_tools.failure import CommandError
 from dynashard_tools.reshard.description import GRACE, amounts, left, line, overdue
-from dynashard_tools.reshard.watch import Watch, bar_of
+from dynashard_tools.reshard.watch import Watch, bar_of, watch_until
 
 pytestmark = pytest.mark.unit
 
@@ -164,6 +167,22 @@ def test_watching_ends_when_no_poll_is_answered_any_more() -> None:
         screen.watch().until(lambda seen: seen[0].target is None)
 
     assert screen.now == BEGUN + 31
+
+
+def test_a_watch_that_ends_without_an_answer_says_that_the_resizes_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unanswered() -> list[Status]:
+        raise EngineUnavailableError("DynamoDB cannot be reached. Try again.")
+
+    monkeypatch.setattr("dynashard_tools.reshard.watch._FAILURES", 0)
+    backend: Any = SimpleNamespace(drives=False, worker="start one")
+
+    with pytest.raises(CommandError) as ended:
+        watch_until(backend, unanswered, lambda _: True)
+
+    assert str(ended.value) == (
+        "DynamoDB cannot be reached. Try again; the resizes continue. `dynashard reshard status --watch` watches them "
+        "(engine_unavailable)"
+    )
 
 
 def test_watching_ends_at_once_when_a_record_cannot_be_used() -> None:

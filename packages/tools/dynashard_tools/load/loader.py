@@ -234,7 +234,7 @@ class Load(Generic[E]):
         try:
             taken = self._store(items)
         except EngineError as error:
-            done = f"{error}; at least {self._so_far()}"
+            done = f"{str(error).removesuffix('.')}; at least {self._so_far()}"
             if isinstance(error, ThrottledError | UnprocessedError) and self.items.entity.time is not None:
                 done = f"{done}. {BEGIN_WITH_MORE}"
             raise CommandError(done) from error

@@ -67,13 +67,19 @@ def watch_until(
 
     Raises:
         CommandInterruptedError: Ctrl-C; the resizes continue.
+        CommandError: the table did not answer any more; so they do then.
     """
     hint = _DRIVEN_HINT if backend.drives else _HINT
     with (
         on_interrupt(lambda: f"{hint}, `dynashard reshard abort` takes one back"),
         nullcontext(show) if show else _shown() as shown,
     ):
-        return Watch(poll, shown, worker=backend.worker).until(over)
+        try:
+            return Watch(poll, shown, worker=backend.worker).until(over)
+        except DynashardError as error:
+            if not error.retryable:
+                raise
+            raise CommandError(f"{str(error).removesuffix('.')}; {hint} ({error.code})") from error
 
 
 @dataclass
