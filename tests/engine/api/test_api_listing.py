@@ -100,7 +100,7 @@ def test_a_day_selects_the_partition_that_begins_with_it_in_utc(caller: Caller) 
 
 
 @pytest.mark.parametrize("asked", ["pings?at=20261121", "accesses?path=/a&accessed_at[gte]=2026"])
-def test_a_number_is_no_time_because_a_year_would_be_a_second_of_1970(caller: Caller, asked: str) -> None:
+def test_a_number_is_not_a_time_because_a_year_would_be_a_second_of_1970(caller: Caller, asked: str) -> None:
     path, _, query = asked.partition("?")
 
     assert set(caller.get(f"/v1/{path}", query=query).fields.values()) == {"datetime_parsing"}
