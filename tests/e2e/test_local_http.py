@@ -8,6 +8,7 @@ import httpx
 import jwt
 import pytest
 
+from dynashard_local.stack import Stack
 from tests.e2e.local_process import LocalProcess
 from tests.waiting import HANG_SECONDS
 
@@ -87,6 +88,16 @@ def test_a_tenant_that_the_api_refuses_is_refused_unless_it_is_set_as_a_claim(
     assert refused.status_code == 422
     assert [error["field"] for error in refused.json()["errors"]] == ["tenant_id"]
     assert anyone.get("/v1/users", headers={"Authorization": f"Bearer {forced}"}).status_code == 403
+
+
+def test_a_test_acts_for_callers_with_other_rights(anyone: httpx.Client) -> None:
+    stack = Stack(str(anyone.base_url), {}, {})
+
+    with stack.client("abc", subject="ada", scopes=["incidents:read"]) as ada:
+        assert ada.get("/v1/incidents").status_code == 200
+        assert ada.post("/v1/incidents", json={}).status_code == 403
+    with stack.client("abc", subjct="ada") as nobody, pytest.raises(ValueError, match=r"no token for .*subjct"):
+        nobody.get("/v1/contacts")
 
 
 def test_a_page_that_resolves_its_own_name_to_this_machine_gets_nothing(anyone: httpx.Client) -> None:

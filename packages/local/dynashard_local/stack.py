@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from time import monotonic
+from typing import Any
 
 import httpx
 
@@ -39,9 +40,13 @@ class Stack:
     environment: Mapping[str, str]
     variables: Mapping[str, str]
 
-    def client(self, tenant: str) -> httpx.Client:
-        """Return a client that sends requests of a tenant."""
-        return httpx.Client(base_url=self.url, timeout=_TIMEOUT, trust_env=False, auth=_Tokens(self.url, tenant))
+    def client(self, tenant: str, **caller: Any) -> httpx.Client:
+        """Return a client that sends requests of a tenant.
+
+        `caller` is what else its token says: `subject`, `scopes` and `claims`, as `POST /local/tokens` takes them.
+        """
+        tokens = _Tokens(self.url, {"tenant_id": tenant, **caller})
+        return httpx.Client(base_url=self.url, timeout=_TIMEOUT, trust_env=False, auth=tokens)
 
     def command(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start `dynashard` with these arguments."""
@@ -56,15 +61,16 @@ class Stack:
 class _Tokens(httpx.Auth):
     """Gets a token of the local issuer, and a new one before it expires, because a soak may last longer."""
 
-    def __init__(self, url: str, tenant: str) -> None:
-        self._url, self._tenant = url, tenant
+    def __init__(self, url: str, claims: Mapping[str, Any]) -> None:
+        self._url, self._claims = url, claims
         self._token, self._renew = "", 0.0
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """Send a request with a token. Costs one more request every 15 minutes."""
         if monotonic() >= self._renew:
-            body = {"tenant_id": self._tenant}
-            answer = httpx.post(f"{self._url}/local/tokens", json=body, timeout=_TIMEOUT, trust_env=False)
+            answer = httpx.post(f"{self._url}/local/tokens", json=self._claims, timeout=_TIMEOUT, trust_env=False)
+            if answer.is_error:
+                raise ValueError(f"no token for {self._claims}: {answer.text}")
             self._token, self._renew = answer.json()["token"], monotonic() + _RENEW_SECONDS
         request.headers["Authorization"] = f"Bearer {self._token}"
         yield request

@@ -142,6 +142,9 @@ def test_all_partitions_change_after_one_has_changed_alone(sandbox: Sandbox) -> 
     [
         (lambda sandbox: sandbox.inject("PutItem"), r"it got 'PutItem'; write inject\(throttled\("),
         (lambda sandbox: sandbox.inject(throttled), r"it got a function; write inject\(throttled\("),
+        (lambda sandbox: sandbox.inject(throttled("Put")), "Put is not an operation for items.*did you mean PutItem"),
+        (lambda sandbox: sandbox.inject(Late("PutItem")), r"it got a Late; write inject\(late\.fault\)"),
+        (lambda sandbox: sandbox.pass_time(-5), r"it got -5; write pass_time\(3600\)"),
         (lambda sandbox: sandbox.pass_time("1h"), r"it got '1h'; write pass_time\(3600\)"),
         (lambda sandbox: sandbox.reshard("Order", 8), "is not the class of an entity: write the class itself"),
         (lambda sandbox: sandbox.reshard(Order, "8"), "the new count is '8'; write a number"),

@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from dynashard.awaiting import AsyncDynashard
+from dynashard.cures import hint
 from dynashard.entity import Entity, declaration, definition
 from dynashard.entity.registry import REGISTRY
 from dynashard.errors import InvalidQueryError, InvalidValueError
@@ -14,15 +15,17 @@ from dynashard.resharding import Resharder, Scope, Status, Timing
 from dynashard.runtime import Runtime
 from dynashard.service import Dynashard
 from dynashard.tables import ITEMS, TOPOLOGY
-from dynashard.testing.faults import Fault, FaultyTransport
+from dynashard.testing.faults import Fault, FaultyTransport, Late
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport, connect
-from dynashard.transport.interface import Resend, Wire
+from dynashard.transport.interface import READING, Resend, Wire
 
 CURSOR_KEY: Final = "a key of tests, which signs nothing else"
 # An engine on this machine shows a transaction at once, and its clock is that of the test.
 _TIMING: Final = Timing(lease=30.0, operation=30.0, skew=0.0, lag=0.0)
 _SLICE: Final = 2.0
+_OPERATIONS: Final = READING | {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
+"""The requests for items."""
 
 
 class _ItemsFail(OneByOne):
@@ -84,12 +87,16 @@ class Sandbox:
         for each in faults:
             if not isinstance(each, Fault):
                 shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
-                raise InvalidValueError(f'inject takes faults; it got {shown}; write inject(throttled("PutItem"))')
+                cure = "late.fault" if isinstance(each, Late) else 'throttled("PutItem")'
+                raise InvalidValueError(f"inject takes faults; it got {shown}; write inject({cure})")
+            if each.operation not in _OPERATIONS:
+                near = hint(each.operation, sorted(_OPERATIONS))
+                raise InvalidValueError(f"{each.operation} is not an operation for items, so no request fails{near}")
         self.faults.inject(*faults)
 
     def pass_time(self, seconds: float) -> None:
         """Let time jump: leases end, items expire."""
-        if not isinstance(seconds, int | float):
+        if not isinstance(seconds, int | float) or seconds < 0:
             raise InvalidValueError(f"pass_time takes seconds; it got {seconds!r}; write pass_time(3600)")
         self._jumped += seconds
 
