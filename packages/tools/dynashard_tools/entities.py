@@ -8,6 +8,7 @@ from dynashard import Entity, definition
 from dynashard.cures import hint
 from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.resharding.scope import Family
 from dynashard.topology import family_of
 from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import TENANT
@@ -53,6 +54,17 @@ def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
     """Return the names of the other entities that share an entity's logical partitions."""
     others = (definition(model) for model in models())
     return tuple(each.name for each in others if each is not entity and family_of(each) == family_of(entity))
+
+
+def family(entity: EntityDefinition[Any]) -> Family:
+    """Return an entity with the others that share its logical partitions, which tell whose a stored item is."""
+    others = [each for each in map(definition, models()) if each is not entity and family_of(each) == family_of(entity)]
+    return Family([entity, *others])
+
+
+def own_rows(entity: EntityDefinition[Any]) -> str:
+    """Return the condition on `#type` of a Scan for an entity's rows; some have no type, and `family` knows whose."""
+    return "(attribute_not_exists(#type) OR #type = :type)" if entity.untyped else "#type = :type"
 
 
 def names_beginning(incomplete: str) -> list[str]:

@@ -258,6 +258,19 @@ class Task(Entity, name="task.v1.Task", key=Key("{tenant_id}", "{id}"), shards=S
     id: str
 
 
+class Old(
+    Entity,
+    name="old.v1.Old",
+    key=Key("{tenant_id}", "{id}"),
+    shards=Shards(2, adopt="unsharded"),
+    registry=Registry(),
+):
+    """An entity whose items another program has written, without a type."""
+
+    tenant_id: str
+    id: str
+
+
 def test_an_export_reads_only_the_partitions_of_a_tenant_if_they_are_known(backend: Backend, tenant: str) -> None:
     wire = FaultyTransport(backend.transport)
     for number in range(40):
@@ -437,6 +450,16 @@ def test_rows_of_other_programs_are_the_tenants_by_their_keys_alone(backend: Bac
     held = [each for some in data.stored(tenant, lambda _: None) for each in some]
 
     assert [each.key[PK]["S"] for each in held] == [f"task.v1.Task:{tenant}:0"]
+
+
+def test_partitions_of_rows_without_a_type_belong_to_the_entity_that_adopts_them(backend: Backend, tenant: str) -> None:
+    for place in (f"old.v1.Old:{tenant}", f"task.v1.Task:{tenant}"):
+        item = {PK: {"S": place}, SK: {"S": "1"}, "tenant_id": {"S": tenant}, "id": {"S": "1"}}
+        backend.transport.call("PutItem", {"TableName": backend.table, "Item": item})
+
+    found = TenantData(backend.transport, backend.table, [Task, Old]).partitions(tenant, 0, lambda _: None)
+
+    assert [(each.entity.name, each.fields) for each in found] == [("old.v1.Old", {"tenant_id": tenant})]
 
 
 def test_an_export_reads_no_other_partitions_for_attachments_and_unique_fields(

@@ -1,5 +1,6 @@
 """The command line on the tables of a program that has no backend."""
 
+import gzip
 import json
 import sys
 from collections.abc import Iterator
@@ -337,6 +338,30 @@ def test_two_adopted_tables_without_prefixes_are_worked_on_in_one_program(progra
         assert [(each["items"], each["found"]) for each in verified] == [(1, {}), (2, {})]
         assert f"no entity is called '{line}'" in unknown.err
         lines.tables.transport.call("DeleteTable", {"TableName": f"lines{program.number}"})
+
+
+def test_rows_that_another_program_has_written_are_exported_and_counted(program: Program, tmp_path: Path) -> None:
+    line, table, data = f"Line{program.number}", f"lines{program.number}", tmp_path / "taken" / "data"
+    with sys.modules[program.module].lines as lines:
+        lines.create_tables()
+        keys = [("oslo_0", "oslo"), ("oslo_1", "oslo"), ("rome_0", "rome")]
+        rows = [{"PK": {"S": key}, "SK": {"S": key}, "site": {"S": site}, "id": {"S": key}} for key, site in keys]
+        for row in [*rows, {"PK": {"S": "x:y"}, "SK": {"S": "foreign"}}]:
+            lines.tables.transport.call("PutItem", {"TableName": table, "Item": row})
+        data.mkdir(parents=True)
+        with gzip.open(data / "0.json.gz", "wb") as file:
+            file.writelines(json.dumps({"Item": row}).encode() + b"\n" for row in rows)
+
+        exports = [("export", line), ("export", "convert", line, str(data.parent))]
+        found = [tmp_path / f"{number}.jsonl" for number in range(len(exports))]
+        for words, to in zip(exports, found, strict=True):
+            assert program.run(*words, "--to", str(to), db="lines").status == 0
+        counted = program.run("migrate", line, "--dry-run", "--json", db="lines").summary["items"]
+
+        for to in found:
+            assert sorted(json.loads(text)["id"] for text in to.read_text().splitlines()) == [key for key, _ in keys]
+        assert sum(counted.values()) == 3
+        lines.tables.transport.call("DeleteTable", {"TableName": table})
 
 
 def test_two_versions_of_an_entity_are_named_in_full(program: Program) -> None:

@@ -21,8 +21,10 @@ from dynashard.keys import TemplateField
 from dynashard.repository import RetryPolicy
 from dynashard.repository.batch import chunks
 from dynashard.repository.conditions import is_live
+from dynashard.resharding.scope import Family
 from dynashard.routing import shard_keys
 from dynashard.schema import EXPIRES_AT, MOVED_TO, OWNER_PARTITION, PK, SK, TYPE
+from dynashard.topology import family_of
 from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages, segments
 from dynashard_serving.documents import TENANT
@@ -84,6 +86,10 @@ class TenantData:
         self._transport = transport
         self._table = table
         self._entities = {entity.name: entity for entity in map(definition, entities)}
+        families: dict[str, list[EntityDefinition[Any]]] = {}
+        for entity in self._entities.values():
+            families.setdefault(family_of(entity), []).append(entity)
+        self._adopting = [Family(members) for members in families.values() if members[0].untyped]
         self._retry_policy = retry_policy or RetryPolicy()
         self._largest_count = largest_count
 
@@ -140,7 +146,7 @@ class TenantData:
         found: dict[tuple[str, str], Partition] = {}
         answers = self._pages(request, tenant, scanned, self._keys_of_items(tenant))
         for item in (item for items in answers for item in items):
-            entity = self._entities.get(item.get(TYPE, {}).get("S", ""))
+            entity = self._entity_of(item)
             if entity is not None and is_live(item, int(now)):
                 # Another item of the partition names it, and what does not fit is named where it is read.
                 with suppress(UndecodableItemError, InvalidKeyError):
@@ -148,6 +154,12 @@ class TenantData:
                     found.setdefault((entity.name, entity.logical_partition(fields)), Partition(entity, fields))
         order = list(self._entities)
         return sorted(found.values(), key=lambda each: (order.index(each.entity.name), str(each.fields)))
+
+    def _entity_of(self, item: Wire) -> EntityDefinition[Any] | None:
+        """Return the entity of a stored item: that of its type, or without one an entity that adopts such items."""
+        if TYPE in item:
+            return self._entities.get(item[TYPE].get("S", ""))
+        return next((found for each in self._adopting if (found := each.owner(item)) is not None), None)
 
     def remove(self, held: Sequence[StoredItem]) -> None:
         """Delete stored items of any kind.

@@ -7,13 +7,13 @@ from typing import Any
 from dynashard.backfills import Migration, Options
 from dynashard.entity import EntityDefinition, definition
 from dynashard.entity.versions import version_in
-from dynashard.schema import MOVED_TO, TYPE, VERSION
+from dynashard.schema import MOVED_TO, PK, SK, TYPE, VERSION
 from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages
 from dynashard_tools.backfills.running import DEFAULTS, ReadUnits, Restart, WriteUnits, announce, run_backfill
 from dynashard_tools.connection import open_backend
 from dynashard_tools.counting import plural
-from dynashard_tools.entities import exposed
+from dynashard_tools.entities import exposed, family, own_rows
 from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AsJson, DryRun, EntityName, Environment
 from dynashard_tools.printing import show
@@ -59,14 +59,16 @@ def counted(transport: Transport, table: str, entity: EntityDefinition[Any]) -> 
     """Count the stored items of an entity by version. Cost: half a read unit for 4 KB of the table."""
     request: Wire = {
         "TableName": table,
-        "FilterExpression": f"#type = :type AND attribute_not_exists({MOVED_TO})",
-        "ProjectionExpression": VERSION,
+        "FilterExpression": f"{own_rows(entity)} AND attribute_not_exists({MOVED_TO})",
+        "ProjectionExpression": f"{PK}, {SK}, #type, {VERSION}",
         "ExpressionAttributeNames": {"#type": TYPE},
         "ExpressionAttributeValues": {":type": {"S": entity.name}},
     }
     found: Counter[str] = Counter()
+    known = family(entity)
     for answer in pages(transport, Call("Scan", request)):
-        found.update(str(version_in(item) or "unknown") for item in answer["Items"])
+        own = (item for item in answer["Items"] if known.owner(item) is entity)
+        found.update(str(version_in(item) or "unknown") for item in own)
     return found
 
 

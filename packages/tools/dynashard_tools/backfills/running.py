@@ -12,10 +12,9 @@ from dynashard.backfills.work import BackfillWork
 from dynashard.entity import EntityDefinition, definition
 from dynashard.repository import Store
 from dynashard.resharding.scope import Family
-from dynashard.topology import family_of
 from dynashard_tools.connection import Backend
 from dynashard_tools.counting import plural
-from dynashard_tools.entities import models
+from dynashard_tools.entities import family
 from dynashard_tools.failure import STILL_WRONG, WITH_ERRORS, on_interrupt
 from dynashard_tools.printing import show
 from dynashard_tools.progress import working
@@ -53,8 +52,7 @@ def run_backfill(
     """
     entity = definition(model)
     store = backend.entities.store
-    members = [each for each in map(definition, models()) if family_of(each) == family_of(entity)]
-    backfill = Backfill(store, backend.topology_table, make(store, entity, Family(members)), options)
+    backfill = Backfill(store, backend.topology_table, make(store, entity, family(entity)), options)
     with (
         working("{:>11,} items written, {:,} left, segment {} of {}{}") as work,
         on_interrupt(lambda: f"{what} is not complete: run the command again, and it goes on"),

@@ -12,8 +12,9 @@ import orjson
 
 from dynashard import Entity
 from dynashard.errors import UndecodableItemError
-from dynashard.schema import EXPIRES_AT, MOVED_TO, TYPE
+from dynashard.schema import EXPIRES_AT, MOVED_TO
 from dynashard.transport import Wire
+from dynashard_tools.entities import family
 from dynashard_tools.environments import aws_errors
 from dynashard_tools.export.choice import Choice
 from dynashard_tools.export.reading import BATCH
@@ -80,9 +81,10 @@ def converted(
     """
     taken = export.taken()
     entity = choice.entity
+    known = family(entity)
     batch: list[Entity] = []
     for stored in export.items():
-        if MOVED_TO in stored or stored.get(TYPE) != {"S": entity.name}:
+        if MOVED_TO in stored or known.owner(stored) is not entity:
             continue
         if taken is not None and EXPIRES_AT in stored and float(stored[EXPIRES_AT]["N"]) <= taken:
             continue

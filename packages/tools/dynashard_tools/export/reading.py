@@ -12,10 +12,11 @@ from dynashard import Entity
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.reads.filters import filter_expression
 from dynashard.repository import RetryPolicy
-from dynashard.schema import MOVED_TO, PK, TYPE
+from dynashard.schema import MOVED_TO, PK, SK, TYPE
 from dynashard.transport import Call, Wire
 from dynashard.transport.paging import pages
 from dynashard_tools.connection import Backend
+from dynashard_tools.entities import family, own_rows
 from dynashard_tools.export.choice import Choice
 from dynashard_tools.left_out import LeftOut
 
@@ -54,16 +55,15 @@ def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]
 def _scanned(backend: Backend, choice: Choice) -> Iterator[Wire]:
     entity = choice.entity
     wanted = filter_expression(entity, choice.filters)
-    # A projection may not be empty, and an entity without partition fields needs no attribute.
-    projected = entity.attributes_of(entity.partition_fields) or (PK,)
-    fields = {f"#part{at}": name for at, name in enumerate(projected)}
-    own = f"#type = :type AND attribute_not_exists({MOVED_TO})"
+    fields = {f"#part{at}": name for at, name in enumerate(entity.attributes_of(entity.partition_fields))}
+    own = f"{own_rows(entity)} AND attribute_not_exists({MOVED_TO})"
     request: dict[str, Any] = {
         "TableName": backend.table,
         "FilterExpression": f"{own} AND {wanted.text}" if wanted.text else own,
-        "ProjectionExpression": ", ".join(fields),
+        "ProjectionExpression": ", ".join((PK, SK, "#type", *fields)),
         "ExpressionAttributeNames": {"#type": TYPE, **fields, **wanted.names},
         "ExpressionAttributeValues": {":type": {"S": entity.name}, **wanted.values},
     }
+    known = family(entity)
     for answer in pages(backend.transport, Call("Scan", request), pauses=RetryPolicy().pauses):
-        yield from answer["Items"]
+        yield from (item for item in answer["Items"] if known.owner(item) is entity)

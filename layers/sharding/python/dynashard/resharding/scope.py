@@ -121,6 +121,12 @@ class Family:
                 return member
         return None
 
+    def owner(self, item: Wire) -> EntityDefinition[Any] | None:
+        """Return the entity that counts a stored item as its own: by `Type`, or one that has items without a type."""
+        if TYPE in item:
+            return self.member_of(item)
+        return self.member_of(item) if self.untyped and self.has(item) else None
+
     def has(self, item: Wire) -> bool:
         """Whether a stored item or marker stands in a logical partition of the family.
 
