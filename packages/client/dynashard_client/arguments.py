@@ -1,8 +1,11 @@
 """What callers give to calls, refused with what to write instead before anything is sent."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, Final
+from functools import wraps
+from inspect import signature
+from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -18,6 +21,63 @@ _INSTEAD: Final = {
     **dict.fromkeys(("page_size", "per_page", "size"), "limit="),
 }
 """What other libraries call the arguments of listings, and how they are written here."""
+
+
+_EXAMPLES: Final = {
+    **{call: f"{call}(User(...))" for call in ("create", "put")},
+    **{call: f'{call}("ada"), or {call}({{"id": ...}})' for call in ("delete", "find", "get")},
+    "batch": "batch([Put(item), Get(key)])",
+    "batch_get": "batch_get([...])",
+    "batch_write": "batch_write([...], delete=[...])",
+    "update": 'update("ada", {"field": value})',
+}
+"""How the calls of a collection are written."""
+_TOKEN: Final = re.compile(r"[!-~]+")
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def checked(call: Callable[P, R], *, of: str = "", example: str = "") -> Callable[P, R]:
+    """Refuse arguments that a function does not have with `InvalidQueryError`, which says how it is written.
+
+    Errors from inside of it pass. It is called `of` in messages, by its own name if empty.
+    """
+
+    @wraps(call)
+    def checking(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return call(*args, **kwargs)
+        except TypeError as error:
+            if (problem := _problem(call, args, kwargs)) is None:
+                raise
+            cure = example or _EXAMPLES[call.__name__]
+            raise InvalidQueryError(f"{of or call.__name__}: {problem}; write {cure}") from error
+
+    return checking
+
+
+def written_as(example: str) -> Callable[[type[T]], type[T]]:
+    """Refuse wrong arguments of a class as `checked` does, with an example of right ones."""
+
+    def decorated(kind: type[T]) -> type[T]:
+        init = checked(kind.__init__, of=kind.__name__, example=example)
+        setattr(kind, "__init__", init)  # noqa: B010 - mypy refuses an assignment
+        return kind
+
+    return decorated
+
+
+def _problem(call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments of a call; None if nothing is."""
+    taken = signature(call)
+    if unknown := [name for name in kwargs if name not in taken.parameters]:
+        return f"{unknown[0]} is not an argument"
+    try:
+        taken.bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error).replace("positional arguments", "values without a name")
+    return None
 
 
 def check_item(model: type[BaseModel], item: object) -> None:
@@ -77,10 +137,26 @@ def check_fields(fields: object) -> None:
         raise InvalidQueryError(f"fields is the text {fields!r}; write fields=[{fields!r}]")
 
 
+def check_transport(transport: object) -> None:
+    """Refuse a URL in place of what sends requests, with `ConfigurationError`."""
+    if isinstance(transport, str):
+        raise ConfigurationError(f"a client is opened over {transport!r}; write Client.rest(url, token=...)")
+
+
 def check_token(token: object) -> None:
     """Refuse a token that is neither a text nor a function, with `ConfigurationError`."""
     if not isinstance(token, str) and not callable(token):
         raise ConfigurationError(f"token is {_shown(token)}; write a text, or a function that returns one")
+
+
+def authorization(token: object) -> str:
+    """Return the header with a token; raises `ConfigurationError`, which does not show it, if no header can have it."""
+    if not isinstance(token, str):
+        raise ConfigurationError(f"the function that returns a token returned {_shown(token)}; let it return a text")
+    if not _TOKEN.fullmatch(token):
+        cure = "write the token alone, without Bearer, as by token.strip()"
+        raise ConfigurationError(f"the token is empty, or has a blank or a line end; {cure}")
+    return f"Bearer {token}"
 
 
 def _shown(value: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from dynashard_client.arguments import written_as
 from dynashard_client.documents import Document, written
 from dynashard_client.errors import InvalidQueryError
 
@@ -18,6 +19,7 @@ MOST_BYTES: Final = 1024 * 1024
 """Bytes of a batch that is sent over REST, which takes twice as many."""
 
 
+@written_as('Get("ada")')
 @dataclass(frozen=True, slots=True)
 class Get:
     """Read an item; the outcome has it."""
@@ -26,6 +28,7 @@ class Get:
     consistent: bool = False
 
 
+@written_as("Create(User(...))")
 @dataclass(frozen=True, slots=True)
 class Create:
     """Store a new item; the outcome has it."""
@@ -34,6 +37,7 @@ class Create:
     idempotency_key: str | None = None
 
 
+@written_as("Put(User(...))")
 @dataclass(frozen=True, slots=True)
 class Put:
     """Store an item, whether or not its key had one; the outcome has it."""
@@ -42,6 +46,7 @@ class Put:
     if_match: str | None = None
 
 
+@written_as('Update("ada", {"field": value})')
 @dataclass(frozen=True, slots=True)
 class Update:
     """Apply a JSON Merge Patch, or a JSON Patch, which is a list; the outcome has the item."""
@@ -51,6 +56,7 @@ class Update:
     if_match: str | None = None
 
 
+@written_as('Delete("ada")')
 @dataclass(frozen=True, slots=True)
 class Delete:
     """Delete an item; the outcome has nothing."""

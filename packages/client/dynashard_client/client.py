@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
+from dynashard_client.arguments import check_transport, written_as
 from dynashard_client.client_transport import ClientTransport
 from dynashard_client.drivers import BlockingDriver
 from dynashard_client.invoking import AwsSession, LambdaTransport
@@ -17,6 +18,7 @@ from dynashard_client.retries import Retries, call_steps
 M = TypeVar("M", bound=BaseModel)
 
 
+@written_as("Client.rest(url, token=...), or Client.lambda_(function, tenant=...)")
 class Client:
     """A client of a backend. Safe to share between threads; `close` it, or use it in a `with`.
 
@@ -35,6 +37,7 @@ class Client:
         tenant: str | None = None,
         retries: Retries | None = None,
     ) -> None:
+        check_transport(transport)
         self._transport = transport
         self._resources = Resources(resources)
         self._tenant = tenant

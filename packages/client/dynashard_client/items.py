@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overlo
 from pydantic import BaseModel
 
 from dynashard_client.answers import Counted, Outcome, Page, Written
+from dynashard_client.arguments import checked
 from dynashard_client.batches import BatchRequest, KeyLike
 from dynashard_client.client_transport import ClientTransport
 from dynashard_client.drivers import BlockingDriver
@@ -44,6 +45,7 @@ class Items(Generic[M]):
         self._steps = ItemSteps(resource, retries, tenant=tenant)
         self._driver = BlockingDriver(transport, retries)
 
+    @checked
     def create(self, item: M, *, idempotency_key: str | None = None) -> M:
         """Store a new item, once, however often the request has to be sent.
 
@@ -64,6 +66,7 @@ class Items(Generic[M]):
         self, key: KeyLike, *, consistent: bool = ..., include: Sequence[str] = ..., fields: Sequence[str]
     ) -> dict[str, Any]: ...
 
+    @checked
     def get(
         self,
         key: KeyLike,
@@ -85,10 +88,12 @@ class Items(Generic[M]):
         """
         return self._driver.run(self._steps.get(key, consistent=consistent, include=include, fields=fields))
 
+    @checked
     def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> M | None:
         """Return what `get` returns; None if there is none."""
         return self._driver.run(self._steps.find(key, consistent=consistent, include=include))
 
+    @checked
     def put(self, item: M, *, if_match: str | None = None) -> Written[M]:
         """Store an item, whether or not its key had one.
 
@@ -106,6 +111,7 @@ class Items(Generic[M]):
         """
         return self._driver.run(self._steps.put(item, if_match=if_match))
 
+    @checked
     def update(
         self, key: KeyLike, patch: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, if_match: str | None = None
     ) -> M:
@@ -117,6 +123,7 @@ class Items(Generic[M]):
         """
         return self._driver.run(self._steps.update(key, patch, if_match=if_match))
 
+    @checked
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
         """Delete an item.
 
@@ -225,6 +232,7 @@ class Items(Generic[M]):
         """
         return self._driver.run(self._steps.count(partition, index=index, up_to=up_to, **choosing))
 
+    @checked
     def batch(self, requests: Sequence[BatchRequest]) -> Sequence[Outcome[M]]:
         """Do many requests, each by itself: an outcome for each, in their order.
 
@@ -237,6 +245,7 @@ class Items(Generic[M]):
         """
         return self._driver.run(self._steps.batch(requests))
 
+    @checked
     def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Sequence[Outcome[M]]:
         """Items by their keys, with an outcome for each, in the order of the keys.
 
@@ -246,6 +255,7 @@ class Items(Generic[M]):
         """
         return self._driver.run(self._steps.batch_get(keys, consistent=consistent))
 
+    @checked
     def batch_write(
         self, put: Sequence[M] = (), *, delete: Sequence[KeyLike] = ()
     ) -> tuple[Sequence[Outcome[None]], Sequence[Outcome[None]]]:

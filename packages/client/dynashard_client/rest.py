@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import urllib3
 
-from dynashard_client.arguments import check_token
+from dynashard_client.arguments import authorization, check_token
 from dynashard_client.resource import Resource
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
 from dynashard_client.retries import unsent
@@ -45,7 +45,7 @@ class RestTransport:
 
     def _sent(self, request: HttpRequest) -> HttpAnswer:
         token = self._token if isinstance(self._token, str) else self._token()
-        headers = {**request.headers, "Authorization": f"Bearer {token}"}
+        headers = {**request.headers, "Authorization": authorization(token)}
         try:
             answer = self._pool.request(request.method, request.url, body=request.body, headers=headers, redirect=False)
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:

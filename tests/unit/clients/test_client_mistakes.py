@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dynashard_client import AsyncClient, Client, Item
+from dynashard_client import AsyncClient, Client, Item, Update
 from dynashard_client.answers import Page, Written, refusal_in
 from dynashard_client.errors import DynashardError
 
@@ -36,6 +36,15 @@ ADA, NOTE = User(id="ada", name="Ada"), Note(number="1")
 WRITTEN = Written(ADA, created=True)
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "create by fields": (lambda u: u.create(name="Ada"), "name is not an argument; write create(User(...))"),
+    "get by keyword": (lambda u: u.get(id="ada"), 'id is not an argument; write get("ada"), or get({"id": ...})'),
+    "update by keyword": (lambda u: u.update("ada", name="Eve"), 'write update("ada", {"field": value})'),
+    "update what was assigned to": (lambda u: u.update(ADA), 'write update("ada", {"field": value})'),
+    "delete two": (lambda u: u.delete("ada", "eve"), 'too many values without a name; write delete("ada"), or'),
+    "update in a batch by keyword": (
+        lambda u: u.batch([Update("ada", name="Eve")]),  # type: ignore[call-arg]
+        'Update: name is not an argument; write Update("ada", {"field": value})',
+    ),
     "create a mapping": (lambda u: u.create({"name": "Ada"}), "a User is stored; it got a dict; write User(...)"),
     "create a text": (lambda u: u.create("ada"), "it got 'ada'; write User(...)"),
     "create a class": (lambda u: u.create(User), "it got the class User"),
@@ -121,6 +130,10 @@ def test_what_cannot_be_opened_names_the_cure(kind: Any) -> None:
         client.collection(ADA)
     with pytest.raises(DynashardError, match="token is None; write a text, or a function"):
         kind.rest("http://127.0.0.1:1", token=None)
+    with pytest.raises(DynashardError, match=r"token is not an argument; write (Async)?Client\.rest\(url, token="):
+        kind("http://127.0.0.1:1", token=None)
+    with pytest.raises(DynashardError, match=r"over 'http://127\.0\.0\.1:1'; write Client\.rest\(url, token="):
+        kind("http://127.0.0.1:1")
     with pytest.raises(AttributeError, match="has no attribute save; use put"):
         _ = client.collection(User).save
 
@@ -148,3 +161,27 @@ def test_a_refusal_shows_what_is_wrong_with_each_field() -> None:
     error = refusal_in({"code": "validation_failed", "detail": "Not accepted: owner.", "errors": [field]})
 
     assert error.__notes__ == ["owner: Unknown; did you mean owner_id?"]
+
+
+@pytest.mark.parametrize(
+    ("token", "cure"),
+    [
+        ("secret\n", r"has a blank or a line end; write the token alone.*token\.strip\(\)"),
+        ("Bearer secret", "write the token alone, without Bearer"),
+        ("", "the token is empty"),
+        (lambda: None, "returned None; let it return a text"),
+    ],
+)
+@pytest.mark.parametrize("face", ["blocking", "awaited"])
+def test_a_token_that_no_header_can_have_is_refused_and_not_shown(face: str, token: Any, cure: str) -> None:
+    async def awaited() -> None:
+        async with AsyncClient.rest("http://127.0.0.1:1", token=token) as client:
+            await client.collection(User).get("ada")
+
+    def blocking() -> None:
+        Client.rest("http://127.0.0.1:1", token=token).collection(User).get("ada")
+
+    with pytest.raises(DynashardError, match=cure) as refused:
+        asyncio.run(awaited()) if face == "awaited" else blocking()
+
+    assert "secret" not in str(refused.value)

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
+from dynashard_client.arguments import check_transport, written_as
 from dynashard_client.awaiting.items import AsyncItems
 from dynashard_client.client_transport import AsyncClientTransport
 from dynashard_client.drivers import AsyncDriver
@@ -17,6 +18,7 @@ from dynashard_client.retries import Retries, call_steps
 M = TypeVar("M", bound=BaseModel)
 
 
+@written_as("AsyncClient.rest(url, token=...), or AsyncClient.lambda_(function, tenant=...)")
 class AsyncClient:
     """A client of a backend, for programs on asyncio: `Client` with `await`. `await close()` it, or use `async with`.
 
@@ -43,6 +45,7 @@ class AsyncClient:
         tenant: str | None = None,
         retries: Retries | None = None,
     ) -> None:
+        check_transport(transport)
         self._transport = transport
         self._resources = Resources(resources)
         self._tenant = tenant

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from pydantic import BaseModel
 
 from dynashard_client.answers import Counted, Outcome, Page, Written
+from dynashard_client.arguments import checked
 from dynashard_client.batches import BatchRequest, KeyLike
 from dynashard_client.client_transport import AsyncClientTransport
 from dynashard_client.drivers import AsyncDriver
@@ -40,6 +41,7 @@ class AsyncItems(Generic[M]):
         self._steps = ItemSteps(resource, retries, tenant=tenant)
         self._driver = AsyncDriver(transport, retries)
 
+    @checked
     async def create(self, item: M, *, idempotency_key: str | None = None) -> M:
         """Store a new item, once; see `Items.create`."""
         return await self._driver.run(self._steps.create(item, idempotency_key=idempotency_key))
@@ -54,6 +56,7 @@ class AsyncItems(Generic[M]):
         self, key: KeyLike, *, consistent: bool = ..., include: Sequence[str] = ..., fields: Sequence[str]
     ) -> dict[str, Any]: ...
 
+    @checked
     async def get(
         self,
         key: KeyLike,
@@ -65,20 +68,24 @@ class AsyncItems(Generic[M]):
         """Return the live item with this key; see `Items.get`."""
         return await self._driver.run(self._steps.get(key, consistent=consistent, include=include, fields=fields))
 
+    @checked
     async def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> M | None:
         """Return the live item with this key, or None; see `Items.find`."""
         return await self._driver.run(self._steps.find(key, consistent=consistent, include=include))
 
+    @checked
     async def put(self, item: M, *, if_match: str | None = None) -> Written[M]:
         """Store an item, whether or not its key had one; see `Items.put`."""
         return await self._driver.run(self._steps.put(item, if_match=if_match))
 
+    @checked
     async def update(
         self, key: KeyLike, patch: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, if_match: str | None = None
     ) -> M:
         """Apply a patch; see `Items.update`."""
         return await self._driver.run(self._steps.update(key, patch, if_match=if_match))
 
+    @checked
     async def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
         """Delete an item; see `Items.delete`."""
         await self._driver.run(self._steps.delete(key, if_match=if_match))
@@ -147,14 +154,17 @@ class AsyncItems(Generic[M]):
         """Count items; see `Items.count`."""
         return await self._driver.run(self._steps.count(partition, index=index, up_to=up_to, **choosing))
 
+    @checked
     async def batch(self, requests: Sequence[BatchRequest]) -> Sequence[Outcome[M]]:
         """Do many requests, each by itself; see `Items.batch`."""
         return await self._driver.run(self._steps.batch(requests))
 
+    @checked
     async def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Sequence[Outcome[M]]:
         """Return an outcome for each key; see `Items.batch_get`."""
         return await self._driver.run(self._steps.batch_get(keys, consistent=consistent))
 
+    @checked
     async def batch_write(
         self, put: Sequence[M] = (), *, delete: Sequence[KeyLike] = ()
     ) -> tuple[Sequence[Outcome[None]], Sequence[Outcome[None]]]:

@@ -4,12 +4,13 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from threading import Lock
 from typing import Any, Final
 
 import httpx
 
-from dynashard_client.arguments import check_token
+from dynashard_client.arguments import authorization, check_token
 from dynashard_client.resource import Resource
 from dynashard_client.rest import CONNECT_SECONDS
 from dynashard_client.rest_steps import HttpAnswer, HttpRequest, RestApi, lost
@@ -51,9 +52,9 @@ class AsyncRestTransport:
 
     async def _sent(self, request: HttpRequest) -> HttpAnswer:
         token = self._token if isinstance(self._token, str) else self._token()
-        if not isinstance(token, str):
+        if isawaitable(token):
             token = await token
-        headers = {**request.headers, "Authorization": f"Bearer {token}"}
+        headers = {**request.headers, "Authorization": authorization(token)}
         try:
             sent = httpx.Request(
                 request.method, request.url, headers=headers, content=request.body, extensions=self._timeout
