@@ -28,6 +28,7 @@ _GROWTH: Final = (
     names.GROWTH_WOULD_ASK,
     names.GROWTH_REFUSED,
     names.GROWTH_LOST,
+    names.GROWTH_KEPT,
     names.GROWTH_WITHDRAWN,
     names.GROWTH_TOO_LONG,
     names.GROWTH_CANNOT,

@@ -28,7 +28,7 @@ class SavedQuery:
 _REQUEST: Final = 'filter message = "request"'
 _WRITERS: Final = ("api", "commands", "writer", "changes")
 _FUNCTIONS: Final = (*_WRITERS, "advance", "work", "watch")
-_GROWTH: Final = "asked|would_ask|refused|lost|withdrawn|too_long|cannot|limit|unknown|failed"
+_GROWTH: Final = "asked|would_ask|refused|lost|kept|withdrawn|too_long|cannot|limit|unknown|failed"
 
 QUERIES: Final[Mapping[str, SavedQuery]] = {
     "throttled-requests": SavedQuery(

@@ -146,7 +146,9 @@ def test_a_count_that_changes_already_is_left_alone(growing: Growing) -> None:
     with pytest.raises(KeyRangeThrottledError):
         items.create(Thing(tenant="abc", id="1"))
 
-    assert growing.reports == []
+    [report] = growing.reports
+    assert (report.event, report.target) == (GrowthEvent.KEPT, None)
+    assert report.reason.endswith("its count of 4 is changing to 16 already")
     assert growing.world.finish(partition(Thing)).count == 16
 
 

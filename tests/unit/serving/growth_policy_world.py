@@ -74,6 +74,7 @@ class World:
     now: float = START
     counts: dict[str, CountState] = field(default_factory=dict)
     asked: list[tuple[str, int]] = field(default_factory=list)
+    creating: list[float] = field(default_factory=list)
     reads: int = 0
     reports: list[Report] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -86,7 +87,7 @@ class World:
         assert scope.shards is not None
         return self.counts.setdefault(scope.key, CountState(scope.shards.initial, START - DAY, busy=False))
 
-    def ask(self, scope: Scope, target: int, _creating: float) -> object:
+    def ask(self, scope: Scope, target: int, creating: float) -> object:
         if self.trouble is not None:
             raise self.trouble
         key = scope.key
@@ -94,6 +95,7 @@ class World:
         if state.busy or state.count == target:
             raise ReshardRefusedError("one is running already", reason="running")
         self.asked.append((key, target))
+        self.creating.append(creating)
         self.counts[key] = CountState(target, self.now, busy=False)
         return None
 

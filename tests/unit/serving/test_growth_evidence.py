@@ -64,7 +64,7 @@ def test_one_request_jumps_to_the_demand_and_rather_beyond_it_if_nothing_moves(
     process.admit(10)
     process.wait_and_throttle()
 
-    assert world.asked == [(PARTITION, target)]
+    assert (world.asked, world.creating) == ([(PARTITION, target)], [1.0])
     assert world.reports[0].reason.endswith("a key range is hot, 101 of 111 requests were throttled")
 
 
@@ -82,6 +82,57 @@ def test_demand_that_rises_further_is_decided_about_a_minute_after_a_request() -
     process.wait_and_throttle()
 
     assert world.asked == [(PARTITION, 16), (PARTITION, 64)]
+
+
+def test_the_ceiling_of_the_declaration_bounds_a_jump() -> None:
+    world = World()
+    process = Process(world, entity(Shards(1, max=8)))
+
+    process.throttle(100)
+    process.admit(10)
+    process.wait_and_throttle()
+
+    assert world.asked == [(PARTITION, 8)]
+
+
+def test_sixteen_executed_requests_are_decided_about_after_half_of_the_longest_wait() -> None:
+    world = World()
+    process = Process(world, random=0.0)
+    process.throttle(100)
+    process.admit(16)
+
+    process.wait_and_throttle(4.9)
+    early = list(world.asked)
+    process.wait_and_throttle(1)
+
+    assert (early, [key for key, _ in world.asked]) == ([], [PARTITION])
+
+
+def test_a_clock_that_was_set_back_does_not_delay_a_decision() -> None:
+    world = World()
+    process = Process(world, random=0.0)
+    process.throttle()
+
+    process.wait_and_throttle(-100)
+    process.wait_and_throttle(2)
+
+    assert world.asked == [(PARTITION, 2)]
+
+
+def test_a_cooldown_of_less_than_a_minute_is_all_that_is_waited_for() -> None:
+    world = World(counts={PARTITION: CountState(1, START - 10, busy=False)})
+    process = Process(world, cooldown_seconds=25, random=0.0)
+    process.throttle(100)
+    process.admit(16)
+
+    process.wait_and_throttle()
+    within = (world.reads, list(world.asked))
+    process.wait_and_throttle(25)
+    process.throttle(100)
+    process.admit(16)
+    process.wait_and_throttle(2)
+
+    assert (within, len(world.asked)) == ((1, []), 1)
 
 
 def test_few_requests_are_waited_for_but_not_for_long() -> None:
@@ -120,7 +171,10 @@ def test_a_count_that_takes_its_demand_is_looked_at_again_after_a_minute() -> No
     process.throttle(200)
     process.wait_and_throttle(8)
 
-    assert enough == (1, [], [])
+    assert enough == (1, [], [GrowthEvent.KEPT])
+    assert world.reports[0].reason == (
+        f"{PARTITION} was throttled, but its count of 1 takes what is asked: 2 of 1,002 requests were throttled"
+    )
     assert (world.reads, len(world.asked)) == (2, 1)
 
 
@@ -171,12 +225,15 @@ def test_a_neighbour_of_a_hot_key_is_looked_at_again_after_a_minute() -> None:
     process.throttle(99, partition="thing.v1.Thing:hot")
     process.admit(100, "thing.v1.Thing:hot:0")
     process.wait_and_throttle()
-    as_a_neighbour = (list(world.asked), world.events)
+    as_a_neighbour = (list(world.asked), [each.reason for each in world.reports])
     process.wait_and_throttle(60)
     process.throttle(200)
     process.wait_and_throttle()
 
-    assert as_a_neighbour == ([], [])
+    assert as_a_neighbour == (
+        [],
+        [f"{PARTITION} was throttled, but has 2 of 201 requests: too few to be what is hot"],
+    )
     assert [key for key, _ in world.asked] == [PARTITION]
 
 
@@ -227,6 +284,18 @@ def test_a_resize_in_progress_is_looked_at_again_after_a_minute() -> None:
     assert world.reads == 2
 
 
+def test_a_count_that_stays_is_reported_once_in_a_cooldown_although_it_is_looked_at_each_minute() -> None:
+    world = World(counts={PARTITION: CountState(1, START - DAY, busy=True)})
+    process = Process(world)
+
+    for _ in range(4):
+        process.throttle(40)
+        process.wait_and_throttle()
+        world.now += 60
+
+    assert (world.reads, world.events) == (4, [GrowthEvent.KEPT])
+
+
 def test_the_ceiling_and_the_table_bound_a_jump() -> None:
     world, loads = World(), Loads(units=8_000)
     process = Process(world, load=loads)
@@ -262,7 +331,12 @@ def test_the_table_is_described_once_a_minute() -> None:
         world.now += 10 if not tenant else 0
         process.throttle(partition=f"thing.v1.Thing:{tenant}")
 
-    assert (len(world.asked), len(loads.described)) == (3, 1)
+    process.throttle(error=throttle("TableReadKeyRangeThroughputExceeded"), partition="thing.v1.Thing:3")
+    process.wait_and_throttle()
+    process.throttle(error=throttle("TableReadKeyRangeThroughputExceeded"), partition="thing.v1.Thing:3")
+
+    assert (len(world.asked), loads.described) == (4, [(None, True), (None, False)])
+    assert world.creating == [1.0, 1.0, 1.0, 0.0]
 
 
 def test_a_hot_index_asks_for_what_the_index_gives() -> None:

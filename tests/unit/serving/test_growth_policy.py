@@ -99,6 +99,25 @@ def test_a_limit_of_an_index_is_reported_with_its_index() -> None:
     assert [(each.event, each.index) for each in world.reports] == [(GrowthEvent.LIMIT, "GSI1")]
 
 
+def test_limits_of_other_indexes_entities_and_kinds_are_reported_each() -> None:
+    world = World()
+    growth = world.process()
+    limit = "IndexWriteProvisionedThroughputExceeded"
+
+    for error in (throttle(limit, slot="GSI1"), throttle(limit, slot="GSI2"), NO_REASON):
+        growth.throttled(entity(), None, error)
+    for thing in (entity(), entity(name="other.v1.Other")):
+        growth.throttled(thing, None, classified("account_limit_without_reasons"))
+
+    assert [(each.event, each.entity, each.index) for each in world.reports] == [
+        (GrowthEvent.LIMIT, "thing.v1.Thing", "GSI1"),
+        (GrowthEvent.LIMIT, "thing.v1.Thing", "GSI2"),
+        (GrowthEvent.UNKNOWN, "thing.v1.Thing", None),
+        (GrowthEvent.LIMIT, "thing.v1.Thing", None),
+        (GrowthEvent.LIMIT, "other.v1.Other", None),
+    ]
+
+
 def test_two_hot_indexes_are_both_looked_at() -> None:
     world, error = World(), throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI2")
     error.reasons = [*error.reasons, *HOT_INDEX.reasons]
@@ -154,20 +173,33 @@ def test_an_entity_without_shards_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "partition"),
+    ("error", "partition", "reason", "index"),
     [
-        (HOT, None),
-        (throttle("IndexWriteKeyRangeThroughputExceeded"), "thing.v1.Thing:abc"),
-        (throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI3"), "thing.v1.Thing:abc"),
+        (HOT, None, "a key range of thing.v1.Thing is hot, but it is unknown which", None),
+        (
+            throttle("IndexWriteKeyRangeThroughputExceeded"),
+            "thing.v1.Thing:abc",
+            "a key range of index (unnamed) is hot, which thing.v1.Thing does not declare",
+            None,
+        ),
+        (
+            throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI3"),
+            "thing.v1.Thing:abc",
+            "a key range of index GSI3 is hot, which thing.v1.Thing does not declare",
+            "GSI3",
+        ),
     ],
     ids=["no partition", "no index named", "index of others"],
 )
-def test_a_throttle_of_an_unknown_partition_is_only_reported(error: ThrottledError, partition: str | None) -> None:
+def test_a_throttle_of_an_unknown_partition_is_only_reported(
+    error: ThrottledError, partition: str | None, reason: str, index: str | None
+) -> None:
     world = World()
 
     world.process(load=Loads()).throttled(entity(), partition, error)
 
-    assert (world.asked, world.events) == ([], [GrowthEvent.UNKNOWN])
+    assert world.asked == []
+    assert [(each.event, each.reason, each.index) for each in world.reports] == [(GrowthEvent.UNKNOWN, reason, index)]
 
 
 def test_a_hot_index_grows_for_all_partitions_and_only_to_its_own_ceiling() -> None:
@@ -262,17 +294,28 @@ def test_without_sleep_a_throttle_long_after_the_wait_begins_a_new_one() -> None
 
 
 @pytest.mark.parametrize(
-    ("changed", "busy", "asked"),
-    [(START - 299, False, []), (START + 50, False, []), (START - 300, False, [32]), (START - DAY, True, [])],
+    ("changed", "busy", "kept"),
+    [
+        (START - 299, False, "its count of 16 changed, or its resize was called off, 299 s ago"),
+        (START + 50, False, "its count of 16 changed, or its resize was called off, 0 s ago"),
+        (START - 300, False, None),
+        (START - DAY, True, "its count of 16 is changing to 8 already"),
+    ],
     ids=["in the cooldown", "by a clock ahead", "after it", "changing"],
 )
-def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: bool, asked: list[int]) -> None:
-    world = World(counts={"thing.v1.Thing:abc": CountState(16, changed, busy)})
+def test_a_count_that_changed_or_changes_is_left_alone_which_is_reported_once_in_a_cooldown(
+    changed: float, *, busy: bool, kept: str | None
+) -> None:
+    world = World(counts={"thing.v1.Thing:abc": CountState(16, changed, busy, target=8)})
+    growth = world.process()
 
-    world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
+    for _ in range(2):
+        growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert [target for _, target in world.asked] == asked
-    assert world.events == [GrowthEvent.ASKED] * len(asked)
+    assert ([target for _, target in world.asked], world.reads) == (([], 1) if kept else ([32], 2))
+    [report] = world.reports
+    assert report.event is (GrowthEvent.KEPT if kept else GrowthEvent.ASKED)
+    assert kept is None or report.reason == f"thing.v1.Thing:abc was throttled, but {kept}"
 
 
 @pytest.mark.parametrize(
@@ -281,7 +324,7 @@ def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: 
         (START - 3599, False, [GrowthEvent.TOO_LONG]),
         (START + 5000, False, [GrowthEvent.TOO_LONG]),
         (START - 3600, False, [GrowthEvent.ASKED]),
-        (START - 3599, True, []),
+        (START - 3599, True, [GrowthEvent.KEPT]),
     ],
     ids=["within an hour", "by a clock ahead", "after it", "changing again"],
 )
@@ -294,7 +337,8 @@ def test_a_declined_resize_is_not_requested_again_for_an_hour(
     world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
 
     assert world.events == events
-    assert [each.target for each in world.reports] == [64 if event is GrowthEvent.TOO_LONG else 32 for event in events]
+    targets = {GrowthEvent.TOO_LONG: 64, GrowthEvent.ASKED: 32, GrowthEvent.KEPT: None}
+    assert [each.target for each in world.reports] == [targets[event] for event in events]
 
 
 def test_a_clock_ahead_does_not_prolong_the_cooldown() -> None:

@@ -40,9 +40,9 @@ class Throttling(RuleBasedStateMachine):
         self.active = [at for at, mode in enumerate(modes) if mode == "on"]
         self.caller = 0
 
-    def ask(self, scope: Scope, target: int, _creating: float) -> object:
+    def ask(self, scope: Scope, target: int, creating: float) -> object:
         assert self.modes[self.caller] == "on"
-        World.ask(self.world, scope, target, _creating)
+        World.ask(self.world, scope, target, creating)
         self.resizes.append((self.world.now, scope.key, target))
         return None
 

@@ -6,7 +6,13 @@ from typing import Final
 from dynashard.growth.terms import GrowthEvent, Report
 
 LOGGER: Final = logging.getLogger("dynashard.growth")
-_ROUTINE: Final = {GrowthEvent.ASKED, GrowthEvent.LOST, GrowthEvent.WOULD_ASK, GrowthEvent.WITHDRAWN}
+_ROUTINE: Final = {
+    GrowthEvent.ASKED,
+    GrowthEvent.KEPT,
+    GrowthEvent.LOST,
+    GrowthEvent.WOULD_ASK,
+    GrowthEvent.WITHDRAWN,
+}
 """Events for which nobody has to do anything."""
 
 

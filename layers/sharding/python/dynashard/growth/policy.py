@@ -159,6 +159,11 @@ class Growth:
             if supply.spread(evidence):
                 reason = f"throttles are spread over all key ranges, {scope.key} is one of many: {supply.remedy}"
                 self._report_once(GrowthEvent.LIMIT, entity, place.slot, reason, cause="spread")
+            else:
+                part = f"{evidence.requests:,} of {evidence.all_requests:,} requests"
+                reason = f"{scope.key} was throttled, but has {part}: too few to be what is hot"
+                # A hot key has many neighbours.
+                self._report_once(GrowthEvent.KEPT, entity, place.slot, reason)
             return
         try:
             self._enlarge(scope, place, supply)
@@ -199,7 +204,7 @@ class Growth:
         slot = place.slot
         if slot is None and partition is not None:
             return Scope(entity, partition)
-        index = next((each for each in entity.indexes.values() if each.slot == slot), None) if slot else None
+        index = next((each for each in entity.indexes.values() if each.slot == slot), None)
         if index is not None:
             return Scope(entity, None, index)
         reason = f"a key range of {entity.name} is hot, but it is unknown which"
@@ -213,7 +218,7 @@ class Growth:
         state = self._resizable(scope)
         if state is not None and self._declined(scope, state):
             return
-        if state is None or self._still_cooling(scope.key, state, self._evidence(scope, place, state.count)):
+        if state is None or self._still_cooling(scope, state, self._evidence(scope, place, state.count)):
             return
         if self._waits and self._settings.mode == "on":
             self._runtime.sleep(self._cooldowns.drawn_wait())
@@ -224,6 +229,8 @@ class Growth:
         evidence = self._evidence(scope, place, state.count)
         if evidence is not None and enough(evidence):
             self._recheck(scope.key)
+            part = f"{evidence.throttled + evidence.retried:,} of {evidence.requests:,} requests"
+            self._kept(scope, "enough", f"its count of {state.count} takes what is asked: {part} were throttled")
             return
         if state.count >= supply.most_shards:
             reason = f"{scope.key} is hot, but a count of {state.count} can use all that there is: {supply.remedy}"
@@ -278,7 +285,7 @@ class Growth:
             self._limits[place] = self._load.limit(index=place.slot, writing=place.writing)
         return self._limits.get(place)
 
-    def _still_cooling(self, key: str, state: CountState, evidence: Evidence | None) -> bool:
+    def _still_cooling(self, scope: Scope, state: CountState, evidence: Evidence | None) -> bool:
         """Whether the count changes now, or has changed so recently that its effect is not visible yet."""
         now = self._runtime.clock()
         # Other clocks may be ahead of this one.
@@ -289,10 +296,20 @@ class Growth:
         if not state.busy and now >= over:
             return False
         if evidence is not None:
-            self._recheck(key)
+            self._recheck(scope.key)
         elif not state.busy:
-            self._cooldowns.begin(key, over)
+            self._cooldowns.begin(scope.key, over)
+        count, ago = state.count, f"{now - since:.0f} s ago"
+        if state.busy:
+            self._kept(scope, "busy", f"its count of {count} is changing to {state.target} already")
+        else:
+            self._kept(scope, "cooldown", f"its count of {count} changed, or its resize was called off, {ago}")
         return True
+
+    def _kept(self, scope: Scope, cause: str, reason: str) -> None:
+        """Report once in a cooldown why a count stays for now."""
+        if self._cooldowns.claim(f"kept {scope.key} {cause}", self._settings.cooldown_seconds):
+            self._requester.report(GrowthEvent.KEPT, scope, f"{scope.key} was throttled, but {reason}")
 
     def _recheck(self, key: str) -> None:
         """Let this process decide again in a minute. The cooldown in the record is not affected."""

@@ -55,6 +55,8 @@ class GrowthEvent(StrEnum):
     """The controller refused the resize."""
     LOST = "lost"
     """Another process was first."""
+    KEPT = "kept"
+    """The count stays for now: it changes already, has just changed, is large enough, or another key is hot."""
     WITHDRAWN = "withdrawn"
     """A count that waited to be halved keeps its shards, because they are needed."""
     TOO_LONG = "too_long"
