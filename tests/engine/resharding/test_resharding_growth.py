@@ -20,6 +20,7 @@ from dynashard.transactions.single_writes import TransactedWrites
 from dynashard.transport import Transport
 from tests.engine.resharding.resharding_world import (
     Event,
+    Member,
     Moving,
     Thing,
     index,
@@ -117,6 +118,32 @@ def test_a_hot_partition_without_a_count_of_its_own_doubles_that_of_all(growing:
 
     assert [report.target for report in growing.reports] == [16]
     assert growing.world.finish(partition(Thing)).count == 16
+
+
+def test_an_index_without_a_record_has_its_declared_count_whatever_that_of_its_table_is(
+    wire: Transport, table: str
+) -> None:
+    with moving_world(wire, table) as made:
+        made.resize(whole(Thing), 16)
+        growing = Growing(made)
+        reason = ThrottleReason("IndexWriteKeyRangeThroughputExceeded", "arn:x:table/t/index/GSI2")
+
+        growing.growth.throttled(
+            definition(Thing), None, KeyRangeThrottledError("hot", operation="PutItem", reasons=[reason])
+        )
+
+    assert [(each.event, each.target) for each in growing.reports] == [(GrowthEvent.ASKED, 4)]
+
+
+def test_a_partition_of_two_entities_is_halved_once(growing: Growing) -> None:
+    world = growing.world
+    world.of(Member).find({"team": "red", "id": "1"})
+    world.resize(partition(Member, "red"), 4, cause="throttle")
+    world.clock.now += DAY
+
+    reports = shrink_quiet(world.resharder, settings=GrowthSettings())
+
+    assert [(each.event, each.partition) for each in reports] == [(GrowthEvent.ASKED, "team:red")]
 
 
 def test_a_count_that_nobody_has_stored_is_the_declared_one(wire: Transport, table: str) -> None:

@@ -279,6 +279,17 @@ def test_a_log_that_grows_is_not_kept_from_it_by_throttles(world: Moving) -> Non
     assert world.finish(scope).count == 4
 
 
+def test_of_a_log_that_does_not_change_the_count_is_read_and_nothing_else(world: Moving) -> None:
+    scope = partition(Event)
+    world.fill(Event, 8)
+    resharder = world.new()
+    growth = growth_of(resharder, settings=GrowthSettings(), report=lambda _: None)
+
+    throttle(growth, scope)
+
+    assert [call.operation for call in world.faulty.calls] == ["BatchGetItem"]
+
+
 def test_a_log_whose_items_do_not_expire_is_not_halved_by_itself(
     world: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from domain.samples.users import User
 from dynashard import LeasedTopology, definition
 from dynashard.growth.requests import shrink_quiet
 from dynashard.growth.settings import GrowthSettings, Load
+from dynashard.growth.terms import GrowthEvent
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard_local.workers.resharding import SHRINK_SECONDS, shrink_hourly
@@ -120,9 +121,16 @@ def test_one_run_requests_at_most_its_limit(world: GrowthWorld, monkeypatch: pyt
     monkeypatch.setattr("dynashard.growth.requests.MOST_SHRUNK", 2)
     world.clock.now += DAY
 
-    lines = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"))
+    dry = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"))
+    # A table and an index of one family never change together.
+    requested = shrink_quiet(world.resharder, settings=GrowthSettings())
 
-    assert len(lines) == 2
+    assert [each.event for each in dry] == [GrowthEvent.WOULD_ASK] * 2
+    assert [each.event for each in requested] == [GrowthEvent.ASKED, GrowthEvent.REFUSED, GrowthEvent.ASKED]
+    monkeypatch.setattr("dynashard.growth.requests.MOST_SHRUNK", 1)
+    world.work()
+    world.clock.now += 10 * DAY
+    assert [each.event for each in shrink_quiet(world.resharder, settings=GrowthSettings())] == [GrowthEvent.ASKED]
 
 
 def test_a_record_without_a_declaration_is_skipped(world: GrowthWorld) -> None:

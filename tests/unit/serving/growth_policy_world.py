@@ -151,9 +151,12 @@ class Loads:
 
     below: bool | None = True
     calmness: bool | None = True
+    calm_index: bool | None = None
+    """Of an index, if it differs."""
     units: float | None = None
     described: list[tuple[str | None, bool]] = field(default_factory=list)
     asked: list[bool] = field(default_factory=list)
+    calms: list[str | None] = field(default_factory=list)
     meanwhile: Callable[[], None] = lambda: None
 
     def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
@@ -168,7 +171,8 @@ class Loads:
 
     def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
         assert (seconds, index) in {(DAY, None), (DAY, "GSI1")}
-        return self.calmness
+        self.calms.append(index)
+        return self.calmness if index is None or self.calm_index is None else self.calm_index
 
 
 def record(key: str, count: int, *, age: float = DAY, **more: Any) -> Record:

@@ -124,6 +124,7 @@ def test_nothing_is_counted_before_the_first_throttle() -> None:
             WRITES,
             {"a:1": 2},
         ),
+        ("TransactGetItems", {"TransactItems": [{"Get": GET}]}, {}, READS, {"a:1": 1}),
     ],
 )
 def test_executed_requests_are_counted_by_stored_partition_key(
@@ -283,6 +284,7 @@ def test_requests_that_were_executed_after_throttles_are_counted_over_two_window
         ("PutItem", {**PUT, "ConditionExpression": "attribute_not_exists(PK)"}, {"a:1": 1}),
         ("PutItem", {**PUT, "ConditionExpression": "attribute_exists(PK)"}, {}),
         ("PutItem", {**PUT, "TableName": "another"}, {}),
+        ("PutItem", {"TableName": "table", "Item": {"GSI1PK": {"S": "i:2"}}}, {}),
         ("UpdateItem", GET, {}),
         ("TransactWriteItems", {"TransactItems": [{"Put": PUT}, {"Delete": GET}]}, {"a:1": 1}),
         ("BatchWriteItem", {"RequestItems": {"table": [{"PutRequest": {"Item": ITEM}}] * 2}}, {"a:1": 2}),

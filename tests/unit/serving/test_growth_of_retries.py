@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dynashard import Index, Key, Shards, definition
+from dynashard.entity import EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.growth.demand import CountingTransport, Demand, Place
 from dynashard.growth.evidence import Evidence
@@ -186,6 +187,15 @@ def test_other_throttles_are_not_reported(reasons: tuple[str, ...], request_: Wi
     assert (counted.reported, counted.demand.active) == ([], False)
 
 
+def test_retried_reads_are_counted_as_reads() -> None:
+    counted = Counted("TableReadKeyRangeThroughputExceeded")
+
+    counted.transport.call("GetItem", {"TableName": "table", "Key": {"PK": ITEM["PK"], "SK": ITEM["SK"]}})
+
+    assert [tally.retried for tally in counted.demand.tallies(Place(None, writing=False))] == [{PARTITION: 1}]
+    assert counted.demand.tallies(WRITES) == []
+
+
 def test_a_throttle_that_lasts_is_not_reported_here() -> None:
     counted = Counted(TABLE_HOT)
     counted.inner.trouble = throttle()
@@ -226,6 +236,21 @@ def test_index_keys_lead_by_the_prefix_of_the_index_to_the_entity_that_has_it() 
     assert owner_of("thing.v1.Thing:abc:3", "GSI1", [thing]) is None
     assert owner_of("old.v1.Old:abc:3", "GSI1", [adopted, thing]) == (adopted, None, "=old.v1.Old|GSI1")
     assert owner_of("abc:3", "GSI1", [adopted]) is None
+
+
+def test_keys_that_look_like_others_do_not_mislead() -> None:
+    def of(prefix: str, shards: Shards | None = None, partition: str = "{tenant}") -> EntityDefinition[Any]:
+        return definition(declare(name=f"{prefix}.v1.Thing", key=Key(partition, "{id}", prefix=prefix), shards=shards))
+
+    adopted = definition(declare(name="old.v1.Old", key=BARE, shards=Shards(2)))
+    member, other = of("fam", Shards(2)), of("fam", Shards(2))
+    unsharded, pairs = of("log"), of("pair", Shards(2, adopt="unsharded"), "{tenant}:{id}")
+
+    assert owner_of("fam:abc_1:1", None, [adopted, member]) == (member, "fam:abc_1", "fam:abc_1")
+    assert owner_of("family:abc:1", None, [member]) is None
+    assert owner_of("fam:abc:1", None, [member, other]) == (member, "fam:abc", "fam:abc")
+    assert owner_of("log:abc:7", None, [unsharded]) == (unsharded, "log:abc:7", "log:abc:7")
+    assert owner_of("pair:abc:xyz", None, [pairs]) == (pairs, "pair:abc:xyz", "pair:abc:xyz")
 
 
 def test_keys_without_a_prefix_of_two_entities_lead_nowhere() -> None:

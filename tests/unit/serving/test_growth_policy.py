@@ -130,6 +130,20 @@ def test_two_hot_indexes_are_both_looked_at() -> None:
     ]
 
 
+def test_only_the_table_grows_if_an_index_is_hot_too_and_reasons_that_are_not_known_do_not_count() -> None:
+    both, index = throttle(), throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI1")
+    both.reasons = [*HOT_INDEX.reasons, *HOT.reasons]
+    index.reasons = [*HOT_INDEX.reasons, *throttle("ANewReason").reasons]
+    asked = []
+
+    for error in (both, index):
+        world = World()
+        world.process().throttled(entity(), "thing.v1.Thing:abc", error)
+        asked.append([key for key, _ in world.asked])
+
+    assert asked == [["thing.v1.Thing:abc"], ["thing.v1.Thing|GSI1"]]
+
+
 @pytest.mark.parametrize(
     ("declared", "asked", "remedy"),
     [
@@ -422,7 +436,8 @@ def test_a_request_never_fails_because_its_count_cannot_grow(trouble: Exception,
 
     world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert (world.asked, world.events) == ([], [event])
+    assert (world.asked, [(each.event, each.target) for each in world.reports]) == ([], [(event, 32)])
+    assert event is GrowthEvent.LOST or str(trouble) in world.reports[0].reason
 
 
 def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
@@ -553,6 +568,10 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 )
 def test_extreme_settings_are_accepted(extreme: dict[str, Any]) -> None:
     assert GrowthSettings(**extreme).mode == "on"
+
+
+def test_the_longest_time_of_a_resize_is_in_minutes() -> None:
+    assert GrowthSettings(most_minutes=2.5).most_seconds == 150
 
 
 class Log(Entity, name="log.v1.Line", key=Key("{tenant}", "{id}", prefix="fam"), shards=Shards(2), registry=Registry()):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from dynashard import Entity, Key, Registry, Shards, definition
 from dynashard.growth.terms import CountState, GrowthEvent
 from dynashard.topology import Record
+from tests.declaring import declare
 from tests.unit.serving.growth_policy_world import DAY, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit
@@ -45,8 +46,30 @@ def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stor
     assert reports == world.reports
 
 
-def test_modulo_counts_are_not_halved() -> None:
-    assert World().shrinking().shrink([record("thing.v1.Thing:abc", 32)], [entity(Shards(10, "modulo"))]) == []
+@pytest.mark.parametrize("shards", [Shards(10, "modulo"), None], ids=["modulo", "no longer sharded"])
+def test_counts_that_cannot_change_are_not_halved(shards: Shards | None) -> None:
+    thing = definition(declare(shards=shards))
+
+    assert World().shrinking().shrink([record("thing.v1.Thing:abc", 32)], [thing]) == []
+
+
+def test_the_parts_of_a_value_only_become_more() -> None:
+    fields = {"part": int, "until": (datetime | None, None)}
+    parts = declare(
+        fields, key=Key("{tenant}", "{part:04d}"), shards=Shards(2, max=64, placement="parts"), expires="until"
+    )
+
+    assert World().shrinking().shrink([record("thing.v1.Thing:abc", 32)], [definition(parts)]) == []
+
+
+def test_the_table_and_each_index_are_asked_about_once_and_each_decides_for_itself() -> None:
+    world, loads = World(), Loads(calmness=None, calm_index=True)
+    keys = ["thing.v1.Thing:a", "thing.v1.Thing:b", "thing.v1.Thing|GSI1"]
+    world.counts = {key: CountState(64, 0.0, busy=False) for key in keys}
+
+    world.shrinking(load=loads).shrink([record(key, 64) for key in keys], [entity()])
+
+    assert (loads.calms, world.asked) == ([None, "GSI1"], [("thing.v1.Thing|GSI1", 32)])
 
 
 @pytest.mark.parametrize("calm", [False, None])
@@ -71,6 +94,26 @@ def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
 
     assert early == [("thing.v1.Thing:other", 32)]
     assert world.asked[1:] == [("thing.v1.Thing:abc", 16)]
+
+
+@pytest.mark.parametrize(
+    ("history", "days"),
+    [
+        ({"1:16", "100:32", "200:64", "300:32"}, 1),
+        ({"1:16", "100:32", "200:16", "300:32"}, 2),
+        ({"1:16", "100:32", "200:16", "300:32", "400:16", "500:32"}, 4),
+    ],
+    ids=["halved to it", "grown again", "grown again twice"],
+)
+def test_the_quiet_time_doubles_with_each_time_that_a_count_grew_again(history: set[str], days: int) -> None:
+    halved = []
+    for age in (days * DAY - 1, days * DAY):
+        stored = replace(record("thing.v1.Thing:abc", 32, age=age), history=frozenset(history))
+        world = World(counts={"thing.v1.Thing:abc": CountState(32, 0.0, busy=False)})
+        world.shrinking().shrink([stored], [entity()])
+        halved.append(len(world.asked))
+
+    assert halved == [0, 1]
 
 
 class Ping(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from dynashard import Index, Shards, definition
+from dynashard import Index, Key, Shards, definition
 from dynashard.growth.demand import Demand, Place
 from dynashard.growth.evidence import Evidence, creating_share, evidence_of
 from dynashard.growth.sizing import enough, target_count
@@ -15,7 +15,7 @@ from dynashard.growth.supply import Supply
 from dynashard.resharding.scope import Scope
 from tests.declaring import declare
 from tests.depth import examples
-from tests.unit.serving.growth_policy_world import START
+from tests.unit.serving.growth_policy_world import START, throttle
 
 pytestmark = pytest.mark.unit
 
@@ -157,6 +157,8 @@ def test_what_the_table_gives_bounds_the_shards(units: float | None, place: Plac
         # From an 80th of all requests on, less the root of their number, a scope may be what is hot.
         (seen(100, throttled=0, others=7_100, most=90), False, False),
         (seen(100, throttled=0, others=7_101, most=89), True, True),
+        # A clock that is set back while a throttle is judged forgets that one too.
+        (seen(0, throttled=0), False, True),
     ],
     ids=str,
 )
@@ -166,6 +168,11 @@ def test_a_scope_with_a_small_part_of_the_requests_is_not_what_is_hot(
     supply = Supply(40_000.0, WRITES)
 
     assert (supply.bystander(evidence), supply.spread(evidence)) == (bystander, spread)
+
+
+@pytest.mark.parametrize(("others", "bystander"), [(620, False), (621, True)])
+def test_reads_are_compared_with_what_a_shard_reads(others: int, *, bystander: bool) -> None:
+    assert Supply(12_000.0, READS).bystander(seen(100, throttled=0, others=others)) is bystander
 
 
 @pytest.mark.parametrize(
@@ -205,7 +212,9 @@ def counted(*keys: str, place: Place = WRITES) -> Demand:
     return demand
 
 
-THING = definition(declare(shards=Shards(2), indexes=[Index("GSI1", "by_id", "{tenant}", "{id}", shards=Shards(2))]))
+BY_ID = Index("GSI1", "by_id", "{tenant}", "{id}", prefix="ids", shards=Shards(2))
+THING = definition(declare(shards=Shards(2), indexes=[BY_ID]))
+BARE = definition(declare(key=Key("{tenant}", "{id}", prefix="", separator="_"), shards=Shards(2)))
 
 
 def test_the_evidence_of_a_partition_is_that_of_its_shards() -> None:
@@ -236,3 +245,31 @@ def test_without_an_executed_request_the_excess_is_infinite_but_nothing_is_prove
     evidence = seen(0, 0, throttled=100)
 
     assert (evidence.excess, evidence.proven_excess) == (inf, 0.0)
+
+
+def test_shards_that_executed_nothing_are_seen_by_their_throttles_and_keys_may_have_no_prefix() -> None:
+    demand = counted("abc_0", "abc_0")
+    demand.refused("PutItem", {"TableName": "t", "Item": {"PK": {"S": "abc_1"}}}, throttle(), "t")
+
+    evidence = evidence_of(demand, Scope(BARE, "abc"), WRITES)
+
+    assert (evidence.shards, evidence.refusing) == ((2, 0), 1)
+
+
+@pytest.mark.parametrize(("of_b", "most"), [(2, 3), (4, 4)])
+def test_the_most_throttled_scope_is_that_with_most_throttles_that_lasted_or_were_retried(of_b: int, most: int) -> None:
+    demand = counted()
+    for stored, key, times in (("a:0", "thing.v1.Thing:abc", 2), ("b:0", "b", of_b)):
+        for _ in range(times):
+            demand.retried(WRITES, stored, key)
+
+    assert evidence_of(demand, Scope(THING, "thing.v1.Thing:abc"), WRITES).most_throttled == most
+
+
+def test_a_window_without_throttles_is_evidence_too() -> None:
+    now = [START]
+    demand = Demand(lambda: now[0])
+    demand.throttled(READS, "thing.v1.Thing:abc")
+    demand.admitted("PutItem", {"TableName": "t", "Item": {"PK": {"S": "thing.v1.Thing:abc:0"}}}, {}, "t")
+
+    assert evidence_of(demand, Scope(THING, "thing.v1.Thing:abc"), WRITES).most_throttled == 0

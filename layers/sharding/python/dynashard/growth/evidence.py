@@ -130,8 +130,6 @@ def _shard_keys(scope: Scope, count: int | None, tallies: Collection[Tally]) -> 
         return scope.shard_keys(count)
     keyed = scope.index or scope.entity
     prefix = f"{keyed.prefix}{keyed.separator}" if keyed.prefix else ""
-    if scope.partition is not None:
-        prefix = f"{scope.partition}{keyed.separator}"
     partitions: dict[str, list[str]] = {}
     for key in {key for tally in tallies for key in (*tally.admitted, *tally.refused) if key.startswith(prefix)}:
         partition = key.rpartition(keyed.separator)[0]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dynashard.schema import INDEX_SLOTS, PK, index_pk
-from dynashard.transport.interface import METERED, WRITING
+from dynashard.transport.interface import METERED
 
 _KEYS: Final = ((None, PK), *((slot, index_pk(slot)) for slot in INDEX_SLOTS))
 """The names of the partition keys of the table and of each index."""
@@ -34,7 +34,7 @@ def stored_keys(
         partition = request.get("ExpressionAttributeValues", {}).get(":partition")
         return [(request.get("IndexName"), partition["S"])] if partition else []
     keys = _item(request)
-    if "Key" in request and operation in WRITING:
+    if "Key" in request:
         # A write by key names no index entries; its answer may have the item that it changed or removed.
         keys += [(slot, key) for slot, key in _item({"Item": answer.get("Attributes", {})}) if slot is not None]
     return keys

@@ -122,8 +122,8 @@ def _state_of(topology: TopologyTable, scope: Scope) -> CountState:
         # A resize that was aborted leaves no count behind, but it has a cooldown too.
         max([record.since, *counted]),
         record.busy,
-        narrowing=not scope.moves and record.phase is Phase.PREPARE and (record.target or 0) < record.count,
-        declined=resize.declined if resize is not None and record.key == scope.key else None,
+        narrowing=record.phase is Phase.PREPARE and (record.target or 0) < record.count,
+        declined=None if resize is None else resize.declined,
         target=record.target if resize is None or record.busy else resize.target,
     )
 

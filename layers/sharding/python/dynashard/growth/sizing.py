@@ -38,10 +38,10 @@ def target_count(evidence: Evidence, *, ceiling: int, moves: bool = True) -> int
     is bold, because new shards cost next to nothing, and missing ones take another resize with its waits.
     """
     count = len(evidence.shards)
-    excess = evidence.proven_excess if moves else max(evidence.proven_excess, evidence.possible_excess)
+    excess = evidence.proven_excess if moves else evidence.possible_excess
     return min(max(2 * count, power_of_two(count * excess / _FULL)), ceiling)
 
 
 def power_of_two(number: float) -> int:
     """Return the least power of two that is not below a number, at least 1."""
-    return 1 << max(0, math.ceil(math.log2(number))) if number > 1 else 1
+    return 1 << math.ceil(math.log2(number)) if number > 1 else 1

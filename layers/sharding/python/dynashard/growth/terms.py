@@ -15,7 +15,7 @@ class CountState:
     Attributes:
         changed: when it last changed, in epoch seconds.
         busy: whether it is changing now.
-        narrowing: whether it waits until the shards that random placement leaves are empty.
+        narrowing: whether it is to shrink and nothing has moved: with random placement, it waits for empty shards.
         declined: what the last resize would have taken that began by itself, if it was declined for that.
         target: the count of the resize that is under way, or was declined.
     """
