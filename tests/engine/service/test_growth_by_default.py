@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -150,6 +151,35 @@ def test_what_ends_the_thread_is_reported_and_the_next_request_starts_another(sc
     until(lambda: script.resharder.status(SCOPE).count == 4 and not script.resharder.busy())
     driver.close()
     assert len(failed) == 1
+
+
+def test_one_thread_serves_all_requests_and_closing_ends_it_before_the_resize_is_complete(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, closing = threading.Event(), threading.Event()
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        begun.set()
+        assert closing.wait(30)
+        return send(request)
+
+    def join(work: Callable[[], None]) -> None:
+        closing.set()
+        work()
+
+    monkeypatch.setattr("dynashard.growth.driving.in_thread", join)
+    faulty = FaultyTransport(script.inner, [Fault("BatchGetItem", strike)])
+    driver = BackgroundDriver(script.resharder_on(faulty), failed=list[Exception]().append, log=lambda _: None)
+    script.resharder.start(SCOPE, 4)
+
+    driver.requested()
+    assert begun.wait(30)
+    driver.requested()
+    assert [thread.name for thread in threading.enumerate()].count("dynashard-resharding") == 1
+    driver.close()
+
+    assert not driving()
+    assert [(status.key, status.target) for status in script.resharder.busy()] == [(SCOPE.key, 4)]
 
 
 def test_a_thread_that_cannot_be_started_is_started_by_the_next_request(

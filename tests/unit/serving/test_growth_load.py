@@ -65,9 +65,12 @@ def test_throttles_without_a_reason_show_the_demand_too() -> None:
     demand = Demand(lambda: world.now)
     growth = world.process(load=Loads(), demand=demand, waits=False)
 
-    for _ in range(2):
+    growth.throttled(entity(), "thing.v1.Thing:abc", NO_REASON)
+    for shard in range(16):
+        demand.admitted("PutItem", {"TableName": "t", "Item": {"PK": {"S": f"thing.v1.Thing:abc:{shard}"}}}, {}, "t")
+    world.now += 10
+    for _ in range(40):
         growth.throttled(entity(), "thing.v1.Thing:abc", NO_REASON)
-        world.now += 10
 
     assert world.asked == [("thing.v1.Thing:abc", 32)]
 
