@@ -141,8 +141,10 @@ def test_a_partition_of_two_entities_is_halved_once(growing: Growing) -> None:
     world.resize(partition(Member, "red"), 4, cause="throttle")
     world.clock.now += DAY
 
+    dry = shrink_quiet(world.resharder, settings=GrowthSettings("dry_run"))
     reports = shrink_quiet(world.resharder, settings=GrowthSettings())
 
+    assert [(each.event, each.partition) for each in dry] == [(GrowthEvent.WOULD_ASK, "team:red")]
     assert [(each.event, each.partition) for each in reports] == [(GrowthEvent.ASKED, "team:red")]
 
 

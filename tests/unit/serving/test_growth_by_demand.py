@@ -101,8 +101,10 @@ def test_throttles_of_a_cold_table_that_are_spread_over_its_tenants_change_no_co
     loop.run(120)
 
     assert loop.world.asked == []
-    assert set(loop.world.events) == {GrowthEvent.LIMIT}
-    assert "throttles are spread over all key ranges" in loop.world.reports[0].reason
+    # Of few requests a process cannot tell that throttles are spread.
+    assert set(loop.world.events) - {GrowthEvent.KEPT} == {GrowthEvent.LIMIT}
+    limits = [each.reason for each in loop.world.reports if each.event is GrowthEvent.LIMIT]
+    assert all("throttles are spread over all key ranges" in each for each in limits)
 
 
 @pytest.mark.deep
