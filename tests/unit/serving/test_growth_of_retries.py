@@ -243,7 +243,8 @@ def test_keys_that_look_like_others_do_not_mislead() -> None:
         return definition(declare(name=f"{prefix}.v1.Thing", key=Key(partition, "{id}", prefix=prefix), shards=shards))
 
     adopted = definition(declare(name="old.v1.Old", key=BARE, shards=Shards(2)))
-    member, other = of("fam", Shards(2)), of("fam", Shards(2))
+    member = of("fam", Shards(2))
+    other = definition(declare(name="other.v1.Other", key=Key("{tenant}", "{id}", prefix="fam"), shards=Shards(2)))
     unsharded, pairs = of("log"), of("pair", Shards(2, adopt="unsharded"), "{tenant}:{id}")
 
     assert owner_of("fam:abc_1:1", None, [adopted, member]) == (member, "fam:abc_1", "fam:abc_1")

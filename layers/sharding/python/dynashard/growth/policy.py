@@ -248,8 +248,7 @@ class Growth:
 
     def _declined(self, scope: Scope, state: CountState) -> bool:
         """Whether a resize would take too long, as the worker has found not long ago; reports it."""
-        over = min(self._runtime.clock(), state.changed) + DECLINED_SECONDS
-        if state.declined is None or state.busy or self._runtime.clock() >= over:
+        if state.declined is None or state.busy or self._runtime.clock() >= state.changed + DECLINED_SECONDS:
             return False
         environment = f" --env {self._settings.environment}" if self._settings.environment else ""
         reason = (
