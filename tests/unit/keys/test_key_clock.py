@@ -20,6 +20,9 @@ pytestmark = pytest.mark.unit
 NOW = 1_780_000_000.0
 BOUNDS = ClockBounds(off=2.0, ahead=3.0)
 PAPER = definition(declare({"at": datetime}, key=sorted_by("{at}"), shards=Shards(start=1, max=8, placement="epochs")))
+PAIRED = definition(
+    declare({"at": datetime}, key=sorted_by("{at}#{id}"), shards=Shards(start=1, max=8, placement="epochs"))
+)
 NUMBERED = definition(declare({"id": Ulid}, key=sorted_by("{id}"), shards=Shards(start=1, max=8, placement="epochs")))
 NOTE = definition(declare({"at": datetime}, key=sorted_by("{at}"), shards=Shards(8)))
 
@@ -37,11 +40,15 @@ class Process:
     """A process whose clock the test sets."""
 
     def __init__(self, off: float | None = None) -> None:
-        self.now, offset = NOW, ClockOffset()
+        self.now, self.offset = NOW, ClockOffset()
         if off is not None:
-            dated = format_datetime(datetime.fromtimestamp(NOW, UTC), usegmt=True)
-            offset.observe(dated, NOW + off, NOW + off + 0.2)
-        self.keys = KeyClock(lambda: self.now, offset, BOUNDS)
+            self.answer(NOW, off)
+        self.keys = KeyClock(lambda: self.now, self.offset, BOUNDS)
+
+    def answer(self, at: float, off: float = 0.0) -> None:
+        """Take an answer of a time, by a clock that is off."""
+        dated = format_datetime(datetime.fromtimestamp(at, UTC), usegmt=True)
+        self.offset.observe(dated, at + off, at + off + 0.2)
 
 
 def test_bounds_are_five_seconds_unless_they_are_set() -> None:
@@ -104,9 +111,18 @@ def test_forms_do_not_share_what_is_allowed() -> None:
     assert not keys.readable(NUMBERED, ulid(8))
 
 
+def test_a_key_that_is_too_far_ahead_is_refused_with_its_field_and_how_long_to_wait() -> None:
+    ahead = PAIRED.key_of({"tenant": "t", "at": datetime.fromtimestamp(NOW + 10, UTC), "id": "1"})
+
+    with pytest.raises(KeyTooFarAheadError) as refused:
+        Process().keys.require_writable(PAIRED, ahead)
+
+    assert (refused.value.field, refused.value.wait) == ("at", 7.0)
+
+
 def test_a_key_without_a_time_is_refused_with_its_field() -> None:
-    with pytest.raises(InvalidKeyError, match=re.escape("'x' does not begin with a moment, as keys of")) as refused:
-        Process().keys.require_writable(PAPER, ItemKey("t", "x"))
+    with pytest.raises(InvalidKeyError, match=re.escape("'x#1' does not begin with a moment, as keys of")) as refused:
+        Process().keys.require_writable(PAIRED, ItemKey("t", "x#1"))
 
     assert refused.value.field == "at"
 
@@ -125,6 +141,57 @@ def test_a_clock_that_is_off_writes_nothing_and_says_by_how_much(off: float, sho
 
     assert f"{abs(refused.value.off)} s" == shown.partition(" s")[0] + " s"
     assert (refused.value.off > 0) == (off > 0)
+
+
+def test_less_than_a_second_ahead_is_ahead() -> None:
+    process = Process(off=0.9)
+    keys = KeyClock(lambda: NOW, process.offset, ClockBounds(off=0.1, ahead=3.0))
+
+    with pytest.raises(ClockOffError, match=re.escape("this process's clock is 0.5 s ahead, and at most 0.1 s")):
+        keys.require_writable(PAPER, key(0))
+
+
+def test_a_clock_that_is_off_is_logged_once_and_again_after_it_was_right(caplog: pytest.LogCaptureFixture) -> None:
+    process = Process(off=60.0)
+
+    def refused() -> int:
+        with pytest.raises(ClockOffError):
+            process.keys.require_writable(PAPER, key(0))
+        return len(caplog.records)
+
+    assert [refused(), refused()] == [1, 1]
+    process.answer(NOW + 1)
+    process.keys.require_writable(PAPER, key(0))
+    process.answer(NOW + 2, off=60.0)
+    assert [refused(), refused()] == [2, 2]
+
+
+def test_a_clock_that_may_be_off_is_asked_about_again_after_a_pause_or_when_it_was_set_back() -> None:
+    process, asked = Process(off=60.0), list[ItemKey]()
+
+    def refused() -> int:
+        with pytest.raises(ClockOffError):
+            process.keys.require_writable(PAPER, key(-20), lambda _, asking: asked.append(asking))
+        return len(asked)
+
+    assert [refused(), refused()] == [1, 1]
+    process.now += 0.75
+    assert [refused(), refused()] == [2, 2]
+    process.now -= 10
+    assert [refused(), refused()] == [3, 3]
+
+
+def test_a_key_waits_for_at_most_two_slow_answers() -> None:
+    process, asked = Process(off=60.0), list[float]()
+
+    def slow(*_: object) -> None:
+        process.now += 1.0
+        asked.append(process.now)
+
+    with pytest.raises(ClockOffError):
+        process.keys.require_writable(PAPER, key(0), slow)
+
+    assert len(asked) == 2
 
 
 def test_a_clock_that_is_nearly_right_writes() -> None:

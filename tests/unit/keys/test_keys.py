@@ -176,6 +176,14 @@ def test_two_values_that_would_give_equal_keys_are_never_both_accepted(
     assert len(set(taken)) == len(taken)
 
 
+@pytest.mark.parametrize(
+    ("template", "first"),
+    [("a#{x}#{y}", ("x", "y")), ("{n:03d}{x}", ("n", "x")), ("{x}{n:03d}", ()), ("{n:03d}{x}{m:03d}", ("n",))],
+)
+def test_the_first_fields_of_a_key_end_before_the_next_begins(template: str, first: tuple[str, ...]) -> None:
+    assert parse(template).first_fields == first
+
+
 @pytest.mark.parametrize("tenant", ["a:1", ":", "a:", ":a", "", "a:b:c"])
 def test_partition_values_may_not_be_empty_or_divide_the_partition_key(tenant: str) -> None:
     entity = definition(declare(shards=Shards(4)))

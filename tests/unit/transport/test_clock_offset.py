@@ -156,6 +156,14 @@ def test_what_is_not_a_date_says_nothing(text: str) -> None:
     assert not offset.exceeds(0.0)
 
 
+def test_a_leap_second_is_the_end_of_its_minute() -> None:
+    offset, end = ClockOffset(), datetime(2016, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+
+    offset.observe("Sat, 31 Dec 2016 23:59:60 GMT", end + 0.5, end + 0.5)
+
+    assert offset.seconds == 0.0
+
+
 def test_a_clock_that_was_set_back_during_a_request_is_not_measured() -> None:
     offset = ClockOffset()
 
@@ -165,4 +173,6 @@ def test_a_clock_that_was_set_back_during_a_request_is_not_measured() -> None:
 
 
 def test_a_transport_that_knows_no_clock_has_an_unknown_offset() -> None:
-    assert clock_offset_of(object()).seconds is None
+    unknown = clock_offset_of(object())
+
+    assert (unknown.seconds, unknown.furthest) == (None, 0.0)
