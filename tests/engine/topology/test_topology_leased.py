@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dynashard import EntityDefinition, LeasedTopology, Shards
+from dynashard import EntityDefinition, LeasedTopology, Shards, definition
 from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError
 from dynashard.placement import UNSHARDED
 from dynashard.testing.faults import FaultyTransport, afterwards, lost_request, meanwhile
 from dynashard.topology import DEFAULT_LEASE, DeclaredTopology, Phase, Record, TopologyTable, View
+from dynashard.topology.backfilled import Goal, index_goal, version_goal
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
+from tests.declaring import an_index, declare
 from tests.engine.topology.topology_world import (
     FAMILY,
     INDEX,
@@ -87,6 +89,28 @@ def test_the_first_reader_stores_the_declared_counts(client: Client, wire: Trans
     assert records == {
         key: first_record(key, count, now=client.clock.now, lease=LEASE) for key, count in ((FAMILY, 8), (INDEX, 4))
     }
+
+
+@pytest.mark.parametrize("upgrade", [{}, {1: dict}], ids=["without upgrades", "with an upgrade"])
+@pytest.mark.parametrize("backfill", [False, True])
+def test_an_index_is_complete_once_it_is_built_and_all_items_are_upgraded(
+    client: Client, wire: Transport, table: str, *, backfill: bool, upgrade: dict[int, Any]
+) -> None:
+    made = definition(declare(indexes=[an_index(backfill=backfill)], version=1 + len(upgrade), upgrade=upgrade))
+    index = made.indexes["by_id"]
+    built, migrated = index_goal(made, index), version_goal(made)
+    needed = {built: backfill, migrated: bool(upgrade)}
+
+    def complete(*reached: Goal) -> bool:
+        if made.name in TopologyTable(wire, table).read([made.name]):
+            resize(wire, table, made.name, backfilled={goal.key: goal.value for goal in reached})
+        client.topology.refresh(made, made.name)
+        return client.topology.index_view(made, index).complete
+
+    assert complete() is not any(needed.values())
+    for reached in ((built,), (migrated,), (built, migrated)):
+        assert complete(*reached) is all(goal in reached for goal in needed if needed[goal])
+    assert complete(built._replace(value="others"), migrated._replace(value="0")) is not any(needed.values())
 
 
 def test_a_declaration_that_changes_later_changes_nothing(client: Client) -> None:

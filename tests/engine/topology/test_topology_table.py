@@ -79,7 +79,7 @@ def test_a_record_is_read_as_it_was_stored(wire: Transport, name: str) -> None:
 def test_many_records_are_read_at_once_without_missing_ones(wire: Transport, name: str) -> None:
     counting = FaultyTransport(wire)
     table = TopologyTable(counting, name)
-    keys = [f"many-{number}" for number in range(120)]
+    keys = [f"many-{number}" for number in range(200)]
     for key in keys[::2]:
         put_by_hand(wire, name, first(key))
 

@@ -12,7 +12,7 @@ from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import UndecodableItemError
 from dynashard.placement import UNSHARDED
 from dynashard.schema import MAX_SHARDS, TOPOLOGY_HISTORY_LENGTH
-from dynashard.topology import Phase, Record, View, family_of, index_key, partition_key
+from dynashard.topology import DEFAULT_LEASE, Phase, Record, View, family_of, index_key, partition_key
 from dynashard.topology.records import decode, encode, first_record
 
 pytestmark = pytest.mark.unit
@@ -37,6 +37,7 @@ records = st.builds(
     former_lease=st.just(0.0) | st.floats(0.1, 900),
     lowered_at=st.none() | clocks,
     former=st.frozensets(counts, max_size=3),
+    backfilled=st.dictionaries(st.text(min_size=1), st.text(), max_size=3),
 )
 
 
@@ -102,6 +103,11 @@ def test_only_a_published_change_has_a_target_for_routing(phase: Phase) -> None:
 
     assert record.view(9.0, markers=True) == View(8, phase, None if phase is Phase.STABLE else 16, 9.0, markers=True)
     assert record.busy
+
+
+@pytest.mark.parametrize(("lease", "granted"), [(0.5, 0.5), (1.0, 1.0), (0.0, DEFAULT_LEASE)])
+def test_a_record_grants_the_lease_that_it_has(lease: float, granted: float) -> None:
+    assert first_record("thing:abc", 1, now=EPOCH, lease=lease).granted == granted
 
 
 def test_a_record_is_busy_until_its_markers_are_swept() -> None:
