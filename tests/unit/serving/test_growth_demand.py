@@ -222,11 +222,12 @@ def test_counts_of_a_window_long_ago_are_not_the_previous_ones() -> None:
     assert world.admitted() == {}
 
 
-def test_a_clock_that_was_set_back_forgets_the_counts() -> None:
+@pytest.mark.parametrize("seconds", [0.5, 5])
+def test_a_clock_that_was_set_back_forgets_the_counts(seconds: float) -> None:
     world = Counted()
     world.transport.call("PutItem", PUT)
 
-    world.now -= 5
+    world.now -= seconds
 
     assert world.admitted() == {}
 
@@ -275,6 +276,14 @@ def test_requests_that_were_executed_after_throttles_are_counted_over_two_window
     assert counts == [1, 2, 3, 1, 2]
     refused = [tally.refused for tally in world.demand.tallies(WRITES)]
     assert refused == [{"a:1": 1, "b:0": 1}, {"a:1": 1}]
+
+
+def test_requests_executed_after_throttles_are_not_counted_for_more_records_than_are_kept() -> None:
+    world = Counted(active=False)
+    kept = [world.demand.retried(WRITES, "a:1", str(number)) for number in range(4096)]
+
+    assert {*kept} == {1}
+    assert [world.demand.retried(WRITES, "a:1", key) for key in ("0", "another")] == [2, 0]
 
 
 @pytest.mark.parametrize(

@@ -570,8 +570,8 @@ def test_extreme_settings_are_accepted(extreme: dict[str, Any]) -> None:
     assert GrowthSettings(**extreme).mode == "on"
 
 
-def test_the_longest_time_of_a_resize_is_in_minutes() -> None:
-    assert GrowthSettings(most_minutes=2.5).most_seconds == 150
+def test_a_resize_that_starts_by_itself_may_take_ten_minutes_unless_it_is_set() -> None:
+    assert (GrowthSettings().most_seconds, GrowthSettings(most_minutes=2.5).most_seconds) == (600, 150)
 
 
 class Log(Entity, name="log.v1.Line", key=Key("{tenant}", "{id}", prefix="fam"), shards=Shards(2), registry=Registry()):
