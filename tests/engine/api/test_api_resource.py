@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -222,6 +223,9 @@ def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(
         ({"operations": "list"}, 'such as operations=("list",)'),
         ({"address": ("colour",)}, "its address must name the fields of its key: tenant_id, account, number"),
         ({"window": Window("colour", timedelta(1), timedelta(1))}, "its window is of colour, which is not a field"),
+        ({"window": 60}, 'window is 60: write Window("at", past=timedelta(days=1), ahead='),
+        ({"queued": "yes"}, "queued is 'yes': write queued=True, or leave it out"),
+        ({"tag": ["ledger"]}, 'write a text, such as tag="incidents"'),
     ],
 )
 def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], reason: str) -> None:
@@ -230,6 +234,29 @@ def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], r
 
     assert str(refused.value).startswith("ledger.v1.Entry: cannot be exposed as /entries: ")
     assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "cure"),
+    [
+        (
+            lambda: serve(cast("Any", Entry)),
+            r'Entry: serve takes a path: write @serve\(path="things"\) above the class',
+        ),
+        (lambda: cast("Any", serve)(filters=("kind",)), "^serve: missing a required argument: 'path'"),
+        (
+            lambda: cast("Any", serve)("entries", auth="x"),
+            r"auth is not an argument of serve; write access=Access\(\.\.\.\)",
+        ),
+        (
+            lambda: cast("Any", serve)("entries", filter=("kind",)),
+            r"filter is not an argument of serve; did you mean filters\?",
+        ),
+    ],
+)
+def test_a_wrong_call_of_serve_names_the_cure(call: Callable[[], object], cure: str) -> None:
+    with pytest.raises(DeclarationError, match=cure):
+        call()
 
 
 def test_a_wrong_exposure_stops_the_function_at_its_start(tmp_path: Path) -> None:

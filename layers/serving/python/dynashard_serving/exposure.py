@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, get
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from dynashard.cures import checked
 from dynashard.entity import Entity, EntityDefinition, definition, plain_types
 from dynashard.errors import DeclarationError
 from dynashard_serving.access import Access, check_access
@@ -137,6 +138,7 @@ class Exposed(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         known = definition(self.entity)
+        self._check_types(known)
         self._check_filters(known)
         force_setattr(self, "filters", tuple(dict.fromkeys((*self.filters, *_looked_up(known)))))
         self._check_distinct(known)
@@ -208,6 +210,15 @@ class Exposed(Struct, frozen=True):
             return f"a field is called {REVISION}, the name of the ETag's value"
         return None
 
+    def _check_types(self, known: EntityDefinition[Any]) -> None:
+        if self.window is not None and not isinstance(self.window, Window):
+            example = 'Window("at", past=timedelta(days=1), ahead=timedelta(minutes=5))'
+            self._refuse(known, f"window is {self.window!r}: write {example}")
+        if not isinstance(self.queued, bool):
+            self._refuse(known, f"queued is {self.queued!r}: write queued=True, or leave it out")
+        if not isinstance(self.tag, str | None):
+            self._refuse(known, f'tag is {self.tag!r}: write a text, such as tag="incidents"')
+
     def _check_filters(self, known: EntityDefinition[Any]) -> None:
         for name in self._names(known, "filters"):
             if name not in known.model.model_fields:
@@ -272,9 +283,20 @@ def _holds_text(annotation: Any) -> bool:
     return annotation is str or any(map(_holds_text, get_args(annotation)))
 
 
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("auth", "permissions", "roles", "scopes"), "access=Access(...)"),
+    **dict.fromkeys(("limit", "rate", "rate_limit", "throttle"), "quota=Quota(...)"),
+    **dict.fromkeys(("name", "route", "url"), "path=..."),
+}
+"""What other frameworks call the arguments of `serve`, and how they are written here."""
 _EXPOSED: Final[dict[type[Entity], Exposed]] = {}
 
 
+def _wrong_serve(problem: str) -> DeclarationError:
+    return DeclarationError("serve", problem.removeprefix("serve: "))
+
+
+@checked("serve", _wrong_serve, instead=_ELSEWHERE)
 def serve(
     path: str,
     *,
@@ -292,6 +314,9 @@ def serve(
     quota: Quota | None = None,
 ) -> Callable[[type[E]], type[E]]:
     """Serve the entity below at a path. `Exposed` describes the arguments, and raises what is wrong with them."""
+    if not isinstance(path, str):
+        named = path.__name__ if isinstance(path, type) else repr(path)
+        raise DeclarationError(named, 'serve takes a path: write @serve(path="things") above the class')
 
     def declared(model: type[E]) -> type[E]:
         _EXPOSED[model] = Exposed(
