@@ -82,9 +82,12 @@ def test_an_export_without_its_time_keeps_expired_items(command_line: CommandLin
     assert [row["id"] for row in lines(path)] == ["p51"]
 
 
-def test_an_item_that_does_not_fit_is_reported_and_left_out(command_line: CommandLine, tenant: str) -> None:
+@pytest.mark.parametrize("wrong", [{"seconds": {"S": "many"}}, {EXPIRES_AT: {"S": "soon"}}])
+def test_an_item_that_does_not_fit_is_reported_and_left_out(
+    command_line: CommandLine, tenant: str, wrong: dict[str, Any]
+) -> None:
     good = ping(tenant, 1)
-    folder = exported(command_line.folder, [wired(ping(tenant, 2), seconds={"S": "many"}), wired(good)])
+    folder = exported(command_line.folder, [wired(ping(tenant, 2), **wrong), wired(good)])
     path = command_line.folder / "day.jsonl"
 
     outcome = command_line.run("export", "convert", "pings", folder, "--to", path)

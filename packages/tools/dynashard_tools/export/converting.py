@@ -12,7 +12,8 @@ import orjson
 
 from dynashard import Entity
 from dynashard.errors import UndecodableItemError
-from dynashard.schema import EXPIRES_AT, MOVED_TO
+from dynashard.repository.conditions import is_live
+from dynashard.schema import MOVED_TO
 from dynashard.transport import Wire
 from dynashard_tools.entities import family
 from dynashard_tools.environments import aws_errors
@@ -86,7 +87,7 @@ def converted(
     for stored in export.items():
         if MOVED_TO in stored or known.owner(stored) is not entity:
             continue
-        if taken is not None and EXPIRES_AT in stored and float(stored[EXPIRES_AT]["N"]) <= taken:
+        if taken is not None and not is_live(stored, taken):
             continue
         try:
             item = entity.decode(stored)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, ClassVar, Final
 
-from dynashard.entity import EntityDefinition, Undecodable, definition
+from dynashard.entity import EntityDefinition, Undecodable, definition, expiry
 from dynashard.schema import EXPIRES_AT
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
@@ -169,7 +169,7 @@ class RollUpsCheck(Check):
         names = group_fields(declared)
         fields = entity.decode_fields(item, [*names, declared.at])
         group, time = tuple((name, fields[name]) for name in names), fields[declared.at]
-        expires = float(item[EXPIRES_AT]["N"]) if EXPIRES_AT in item else None
+        expires = expiry(item) if EXPIRES_AT in item else None
         self._spans.setdefault(group, _Span(time, time, expires)).add(time, expires)
 
     def finish(self, advance: Callable[[int], None]) -> Iterator[Finding]:

@@ -121,7 +121,7 @@ def _at(revision: str) -> Condition:
     return Condition(f"{REV} = :match", {":match": {"S": revision}})
 
 
-def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
+def is_live(item: Mapping[str, Any] | None, now: float) -> bool:
     """Whether readers see a stored item."""
     if not item or MOVED_TO in item:
         return False
