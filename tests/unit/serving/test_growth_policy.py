@@ -228,6 +228,15 @@ def test_a_hot_index_grows_for_all_partitions_and_only_to_its_own_ceiling() -> N
     assert {(report.partition, report.index) for report in world.reports} == {(None, "GSI1")}
 
 
+def test_while_the_table_is_hot_too_its_hot_index_is_left_alone() -> None:
+    world = World()
+    both = ThrottledError("both", operation="PutItem", reasons=[*HOT_INDEX.reasons, *HOT.reasons])
+
+    world.process().throttled(entity(), "thing.v1.Thing:abc", both)
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+
+
 def test_many_throttles_make_one_request() -> None:
     world = World()
     growth = world.process()

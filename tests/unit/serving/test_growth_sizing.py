@@ -137,6 +137,7 @@ def test_a_target_is_at_most_twice_the_power_of_two_that_a_demand_needs(full: in
         (4_000.0, WRITES, 4),
         (12_000.0, READS, 4),
         (10.0, WRITES, 1),
+        (1_500.0, WRITES, 2),
         (400_000.0, WRITES, 512),
     ],
 )
