@@ -8,9 +8,11 @@ import pytest
 from dynashard import Dynashard
 from dynashard.errors import KeyRangeThrottledError, ThrottleReason
 from dynashard.growth.demand import CountingTransport, Demand
+from dynashard.growth.opening import GrowthOptions
 from dynashard.growth.requests import growth_of, shrink_quiet
 from dynashard.growth.settings import GrowthSettings
 from dynashard.growth.terms import GrowthEvent, Report
+from dynashard.key_clock import ClockBounds
 from dynashard.testing.faults import FaultyTransport, throttled
 from tests.engine.epochs.epochs_world import CLOCKS, KEYS, LEASE, TIMING, Epochs, Event, Reading, partition
 
@@ -140,3 +142,24 @@ def test_a_count_whose_epoch_was_taken_back_cools_down_too(world: Epochs) -> Non
         found.append([each.event for each in reports])
 
     assert found == [[GrowthEvent.KEPT], [GrowthEvent.ASKED]]
+
+
+def test_a_resharder_of_a_program_gives_clocks_and_keys_as_much_as_all_processes_assume(world: Epochs) -> None:
+    begins = []
+    bounds = {"abc": CLOCKS, "xyz": ClockBounds(off=CLOCKS.off, ahead=CLOCKS.ahead + 50)}
+    for tenant, clocks in bounds.items():
+        db = Dynashard(
+            world.inner,
+            table=world.table,
+            topology_table=world.topology,
+            cursor_keys=KEYS,
+            lease=LEASE,
+            runtime=world.runtime(),
+            clocks=clocks,
+            growth=GrowthOptions(entities=[Event]),
+        )
+        world.write(db, tenant=tenant)
+        db.resharder().start(partition(tenant), 4)
+        begins.append(world.record(partition(tenant).key).epochs[-1].first)
+
+    assert begins[0] < begins[1]

@@ -14,6 +14,7 @@ from domain.samples.users import User
 from dynashard import Dynashard, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError
 from dynashard.growth.opening import GrowthOptions
+from dynashard.growth.settings import GrowthSettings
 from dynashard.locations import CURSOR_KEY_FILE
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
@@ -77,6 +78,24 @@ def test_a_resharder_of_its_own_works_on_the_same_tables(world: Moving) -> None:
     db.resharder().start(ABC, 8)
 
     assert [(each.key, each.target) for each in world.resharder.busy()] == [(ABC.key, 8)]
+
+
+def test_a_resharder_of_its_own_waits_for_its_leases_and_operations_and_moves_at_its_share(world: Moving) -> None:
+    db = Dynashard(
+        world.inner,
+        table=world.table,
+        topology_table=world.topology,
+        cursor_keys=KEYS,
+        runtime=Runtime(world.clock),
+        lease=130.0,
+        operation_seconds=20.0,
+        growth=GrowthOptions(settings=GrowthSettings(mover_share=0.1), entities=[Thing]),
+    )
+
+    found = db.resharder().estimate(ABC, 8)
+
+    assert found.part == 0.1
+    assert found.waiting == pytest.approx(5 * (130.0 + 20.0), abs=20)
 
 
 def test_without_a_table_of_shard_counts_there_is_nothing_to_change(wire: Transport) -> None:

@@ -215,10 +215,15 @@ def test_a_request_is_reported_although_no_thread_can_be_started_for_it(
     assert [(status.key, status.target) for status in script.resharder.busy()] == [(SCOPE.key, 4)]
 
 
-def test_without_a_driver_the_request_waits_for_a_worker(script: Script) -> None:
-    with script.opened(options(drives=False)) as db:
+def test_without_a_driver_the_request_waits_for_a_worker_and_no_thread_is_started(
+    script: Script, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "dynashard.growth")
+    with script.opened(options(drives=False)) as db, monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more_threads)
         script.throttle_twice(db)
 
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["asked"]
     assert [(status.key, status.target) for status in script.resharder.busy()] == [(SCOPE.key, 4)]
 
 
