@@ -27,6 +27,7 @@ pytestmark = pytest.mark.unit
 
 RESPONSES = Path(__file__).parent / "responses" / "load"
 NOW = datetime(2026, 11, 20, 12, 7, 30, tzinfo=UTC).timestamp()
+MINUTES = [datetime(2026, 11, 20, 12, minute, tzinfo=UTC) for minute in range(7)]
 
 
 class Described(OneByOne):
@@ -108,6 +109,33 @@ def test_a_table_is_below_its_limit_at_it_or_unknown(
 
     assert (answer.below, answer.reason) == (below, reason)
     assert len(transport.asked) == (table is not None)
+
+
+@pytest.mark.parametrize(
+    ("consumed", "throttled", "provisioned", "below"),
+    [
+        ([799.0], [3], [1000.0], True),
+        ([800.0], [3], [1000.0], False),
+        ([799.0], [3], [2000.0, 1000.0], True),
+        ([801.0], [3], [2000.0, 1000.0], False),
+        ([799.0, 999.0], [3, 0], [1000.0], True),
+        ([799.0], [3, 3], [1000.0], True),
+    ],
+    ids=["below", "at it", "raised of late", "raised, at it", "busy without throttles", "consumption is late"],
+)
+def test_a_table_below_four_fifths_of_its_least_limit_in_its_throttled_minutes_is_below_it(
+    consumed: list[float], throttled: list[float], provisioned: list[float], *, below: bool
+) -> None:
+    cloudwatch = client()
+    series = ([60 * each for each in consumed], provisioned, throttled)
+    results = [
+        {"Id": f"m{at}", "StatusCode": "Complete", "Timestamps": MINUTES[: len(values)], "Values": values}
+        for at, values in enumerate(series)
+    ]
+    with Stubber(cloudwatch) as stubber:
+        stubber.add_response("get_metric_data", {"MetricDataResults": results})
+
+        assert TableLoad(Described(None), "users", metrics=lambda: cloudwatch, clock=lambda: NOW)().below is below
 
 
 @pytest.mark.parametrize(
