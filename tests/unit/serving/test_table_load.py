@@ -111,6 +111,21 @@ def test_a_table_is_below_its_limit_at_it_or_unknown(
     assert len(transport.asked) == (table is not None)
 
 
+@pytest.mark.parametrize(("of_key_ranges", "below"), [(1.0, True), (0.0, False)])
+def test_one_throttle_of_a_key_range_shows_that_one_is_hot_whatever_else_was_throttled(
+    of_key_ranges: float, *, below: bool
+) -> None:
+    cloudwatch = client()
+    results = [
+        {"Id": name, "StatusCode": "Complete", "Timestamps": MINUTES[:1], "Values": [count]}
+        for name, count in (("m3", of_key_ranges), ("m6", 90.0))
+    ]
+    with Stubber(cloudwatch) as stubber:
+        stubber.add_response("get_metric_data", {"MetricDataResults": results})
+
+        assert TableLoad(Described(None), "users", metrics=lambda: cloudwatch, clock=lambda: NOW)().below is below
+
+
 @pytest.mark.parametrize(
     ("consumed", "throttled", "provisioned", "below"),
     [
