@@ -11,12 +11,16 @@ from dynashard import LeasedTopology, definition
 from dynashard.growth.requests import shrink_quiet
 from dynashard.growth.settings import GrowthMode, GrowthSettings, Load
 from dynashard.growth.terms import GrowthEvent
+from dynashard.resharding.driver import drive
+from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard_local.workers.resharding import SHRINK_SECONDS, shrink_hourly
+from dynashard_serving.domain import domain_of
 from dynashard_serving.reshard import handler
+from dynashard_serving.reshard.backend import resharder_of
 from dynashard_serving.reshard.shrink import shrink
-from tests.engine.serving.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition
+from tests.engine.serving.growth_world import EXPOSED, GrowthWorld, Meter, Reading, by_street, growth_world, partition
 from tests.engine.topology.topology_world import put_by_hand, topology_table_on
 from tests.roles import as_function
 
@@ -180,6 +184,33 @@ def test_the_watch_follows_the_settings_of_its_environment(
     monkeypatch.setenv(name, value)
 
     assert handler.watch(SHRINK, None) == []
+
+
+@pytest.mark.usefixtures("deployed")
+def test_the_watch_asks_cloudwatch_whether_the_table_was_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Throttled:
+        def calm(self, _seconds: float, *, index: str | None = None) -> bool:
+            assert index is None
+            return False
+
+    monkeypatch.setattr(handler, "cloudwatch", lambda *_: Throttled())
+
+    assert handler.watch(SHRINK, None) == []
+
+
+def test_the_worker_moves_at_the_share_of_its_settings_and_declines_by_their_minutes(world: GrowthWorld) -> None:
+    settings = world.reshard_settings(growth_mover_share=0.1, growth_most_minutes=0.01)
+    worker = resharder_of(
+        settings, world.inner, domain=domain_of(*EXPOSED), runtime=Runtime(world.clock, world.leap, lambda: 0.5)
+    )
+    assert world.api().post("/v1/meters", {}).status == 201
+
+    part = worker.estimate(partition(Meter), 8).part
+    worker.start(partition(Meter), 8, cause="throttle")
+    drive(worker, stop=lambda: worker.busy() == [], sleep=world.leap, log=pytest.fail)
+
+    assert part == 0.1
+    assert "by itself it may take at most" in (worker.status(partition(Meter)).declined or "")
 
 
 def test_the_local_worker_checks_at_once_and_every_hour_despite_errors() -> None:

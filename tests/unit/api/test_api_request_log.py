@@ -240,12 +240,13 @@ def test_the_level_of_the_log_hides_growth_unless_it_is_counted(
 def test_a_growth_event_has_a_line_with_a_metric_of_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report = Report(GrowthEvent.WOULD_ASK, "user.v1.User", "user.v1.User:abc", None, "dry run: 16 to 32", 32)
+    report = Report(GrowthEvent.WOULD_ASK, "user.v1.User", "user.v1.User:abc", "GSI1", "dry run: 16 to 32", 32)
 
     Observer("dev", metrics=True).grew(report)
 
     [record] = _lines(capsys)
     wanted = {"outcome": "would_ask", "partition": "user.v1.User:abc", "target": 32, "reason": "dry run: 16 to 32"}
+    wanted |= {"entity": "user.v1.User", "index": "GSI1"}
     assert {**wanted, "level": "WARNING", "message": "growth"}.items() <= record.items()
     [directive] = record["_aws"]["CloudWatchMetrics"]
     assert directive["Dimensions"] == [["environment"]]
