@@ -1,6 +1,7 @@
 """A throttled request of the API makes a count grow as the settings say, and its caller gets the usual error."""
 
 import json
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -28,6 +29,7 @@ from tests.engine.serving.growth_world import (
     partition,
 )
 from tests.engine.topology.topology_world import put_by_hand
+from tests.no_threads import no_more_threads
 
 pytestmark = pytest.mark.engine
 
@@ -133,6 +135,22 @@ def test_a_throttled_listing_makes_its_partition_grow(world: GrowthWorld) -> Non
         world.clock.now += 10
 
     assert world.requests() == {partition(Meter).key: (4, "throttle")}
+
+
+def test_a_function_starts_no_thread_for_a_resize_and_asks_cloudwatch_by_its_environment(
+    world: GrowthWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[tuple[str, str]] = []
+    monkeypatch.setattr("dynashard_serving.backend.cloudwatch", lambda *of: opened.append((of[0], of[2])))
+    caller = world.api()
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more_threads)
+        world.throttle_twice(caller, "meters")
+
+    lines = [json.loads(line)["message"] for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line.startswith("growth")] == ["growth"]
+    assert (opened, len(world.requests())) == ([("local", world.table)], 1)
 
 
 def test_a_hot_index_grows_by_itself(world: GrowthWorld) -> None:
