@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from threading import get_ident
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.depth import examples
 from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_notes, tenant
-from tests.engine.repository.moving_world import Amid, Leased, Resize
+from tests.engine.repository.moving_world import Amid, Leased, Resize, client
 from tests.recording import RecordingTransport
 
 pytestmark = [pytest.mark.engine, pytest.mark.one_face]
@@ -67,7 +66,7 @@ def test_a_scan_returns_lasting_items_once_while_counts_change(
     index, filters = resize["index"], resize["filters"]
     going_on, of = begun(world, resize["seed"], own=resize["own"] and index is not None)
     # The consumer uses only the first layout, so it does not delay the resize.
-    going_on.counts.idle.add(get_ident())
+    going_on.counts.idle.add(client())
     collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=WITHOUT_PAUSES)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
 

@@ -13,7 +13,9 @@ from threading import RLock, get_ident
 from typing import Any
 from uuid import uuid4
 
-from dynashard import definition
+from greenlet import getcurrent
+
+from dynashard import definition, waiting
 from dynashard.entity import IndexDefinition
 from dynashard.errors import TransactionConflictError
 from dynashard.placement import UNSHARDED
@@ -28,6 +30,11 @@ from tests.engine.reads.listing_world import Counts, Note, World
 NOTE = definition(Note)
 TABLE_COUNTS = [UNSHARDED, 1, 2, 4, 8, 16]
 INDEX_COUNTS = [1, 2, 4, 8]
+
+
+def client() -> int:
+    """Return who asks: a thread, or a call on an event loop, which shares its thread and has a greenlet of its own."""
+    return get_ident() if waiting.current() is None else id(getcurrent())
 
 
 @dataclass
@@ -60,8 +67,8 @@ class Leased(Counts):
         self.asked |= clients
 
     def _note(self) -> None:
-        self.clients.add(get_ident())
-        self.asked.add(get_ident())
+        self.clients.add(client())
+        self.asked.add(client())
 
 
 class Resize:
