@@ -87,6 +87,18 @@ def test_a_day_and_a_time_without_a_zone_are_in_utc(
     assert service.result("list", key=key, **{"from": lone, "to": "2026-03-26"})["items"] == rota["items"]
 
 
+@pytest.mark.parametrize("number", ["1700000000", 1700000000], ids=["text", "number"])
+def test_a_number_is_not_a_time(caller: Caller, transport: Transport, table: str, number: str | int) -> None:
+    path = schedule(caller, LAYER)
+    service = Service(commands_on(transport, table), entity="schedules/on-call")
+
+    refused = caller.get(f"{path}/on-call", query={"at": str(number)})
+    invoked = service.fields("get", key={"team_id": "red", "schedule_id": "day"}, at=number)
+
+    assert (refused.status, refused.fields) == (422, {"at": "datetime_parsing"})
+    assert invoked == {"at": "datetime_parsing"}
+
+
 def test_a_gap_is_said(caller: Caller) -> None:
     path = schedule(caller)
 

@@ -6,11 +6,11 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from dynashard.errors import ValidationFailedError
+from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.service import Dynashard
 from dynashard_serving.access import Caller
 from dynashard_serving.declare import Endpoint, ItemRead
-from dynashard_serving.documents import field_errors
+from dynashard_serving.documents import NO_TIME, field_errors, number_as_time
 from dynashard_serving.operations.item_reads import Key
 from dynashard_serving.operations.permits import Permit, admitted
 from dynashard_serving.operations.served import Served
@@ -22,17 +22,24 @@ _TIME: Final = TypeAdapter(datetime)
 
 
 def request_of(given: Given, parse: Callable[[Given], Model]) -> Model:
-    """Return the request that parameters describe. As in listings, a time without a zone is in UTC, and so is a day.
+    """Return the request that parameters describe.
+
+    As in listings, a time without a zone is in UTC, and so is a day, and a number is not a time.
 
     Raises:
         ValidationFailedError: with every parameter at fault.
     """
     try:
-        return parse(given)
+        found = parse(given)
     except ValidationError as error:
         if in_utc := _in_utc(error):
             return request_of({**given, **in_utc}, parse)
         raise ValidationFailedError(*field_errors(error)) from error
+    names = {field.alias or name: name for name, field in type(found).model_fields.items()}
+    numbers = [each for each, value in given.items() if number_as_time(str(value), getattr(found, names[each]))]
+    if numbers:
+        raise ValidationFailedError(*(FieldError(each, NO_TIME, "datetime_parsing") for each in numbers))
+    return found
 
 
 def _in_utc(error: ValidationError) -> dict[str, str]:
